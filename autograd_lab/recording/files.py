@@ -1,0 +1,155 @@
+"""Turn a record into one strict JSON file, with large values in a .safetensors file beside it, and back. No pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from autograd_lab.errors import DamagedFileError, ForeignFileError, MissingValuesError, NewerSchemaError
+
+from .columns import decode, encode
+from .record import Record
+from .tensors import Values
+
+__all__ = ["read_record", "write_record"]
+
+FORMAT = "autograd_lab"
+LARGE_NBYTES = 64_000
+R = TypeVar("R", bound=Record)
+
+
+def write_record(record: Record, path: str | os.PathLike[str], schema_version: int) -> Path:
+    """Write `path` and, when some values are larger than 64 kB, `<stem>.safetensors` beside it. Returns the path.
+
+    Each file is written whole under another name first, so a crash leaves the old file.
+    """
+    path = Path(path)
+    large: dict[str, np.ndarray] = {}
+
+    def put_bytes(owner: Record, field: str, data: bytes) -> str | None:
+        if len(data) <= LARGE_NBYTES:
+            return None
+        name = f"{field}{len(large)}"
+        large[name] = _real_array(owner) if isinstance(owner, Values) else np.frombuffer(data, dtype=np.uint8)
+        return f"@{name}"
+
+    tables, index = encode(record, put_bytes)
+    document: dict[str, Any] = {"format": FORMAT, "kind": type(record).__name__, "schema": schema_version}
+    document |= {"root": index, "tables": tables}
+    if large:
+        values_path = path.with_suffix(".safetensors")
+        blob = save_tensors(large)
+        document["values"] = {"file": values_path.name, "sha256": hashlib.sha256(blob).hexdigest()}
+        _replace(values_path, blob)
+    _replace(path, json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode("ascii"))
+    return path
+
+
+def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int) -> R:
+    """Read what `write_record` wrote.
+
+    Raises ForeignFileError, DamagedFileError, NewerSchemaError, MissingValuesError; FileNotFoundError where there is no file.
+    """
+    path = Path(path)
+    document = _parse(path, path.read_bytes())
+    if document.get("format") != FORMAT or document.get("kind") != kind.__name__:
+        message = (
+            f"{path.name} is not a {kind.__name__} of autograd_lab.\n"
+            f"It is JSON, but says format {document.get('format')!r} and kind {document.get('kind')!r}.\n"
+            "Give a file that .save() wrote."
+        )
+        raise ForeignFileError(message, path=str(path))
+    schema = document.get("schema")
+    if not isinstance(schema, int) or schema < 1:
+        raise _damaged(path, f"its schema version is {schema!r}")
+    if schema > schema_version:
+        message = (
+            f"{path.name} was written by a newer autograd_lab.\n"
+            f"It has schema version {schema}; this release reads up to {schema_version}.\n"
+            "Update with: pip install -U autograd-lab"
+        )
+        raise NewerSchemaError(message, path=str(path), schema=schema, newest=schema_version)
+    large = _read_values(path, document["values"]) if "values" in document else {}
+
+    def get_bytes(text: str) -> bytes:
+        return large[text[1:]].tobytes()
+
+    tables, index = document.get("tables"), document.get("root")
+    if not isinstance(tables, dict) or not isinstance(index, int):
+        raise _damaged(path, "its tables are missing")
+    record = decode(kind, tables, index, get_bytes)
+    assert isinstance(record, kind)
+    return record
+
+
+def _real_array(values: Values) -> np.ndarray:
+    """The numbers as safetensors can hold them: complex as pairs of reals in a last dimension of 2."""
+    array = np.ascontiguousarray(values.array)
+    return array.view(array.real.dtype).reshape(*array.shape, 2) if np.iscomplexobj(array) else array
+
+
+def _parse(path: Path, data: bytes) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        message = f"{constant} is not strict JSON"
+        raise ValueError(message)
+
+    try:
+        document = json.loads(data, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        if data[:200].lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in data[:200]:
+            raise _damaged(path, f"it ends or breaks off early ({error})") from error
+        message = (
+            f"{path.name} is not a recording of autograd_lab.\n"
+            f"It can't be read as JSON: {error}.\n"
+            "Give a file that .save() wrote."
+        )
+        raise ForeignFileError(message, path=str(path)) from error
+    return document if isinstance(document, dict) else {}
+
+
+def _read_values(path: Path, entry: Any) -> dict[str, np.ndarray]:  # noqa: ANN401 (JSON)
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str) or not isinstance(entry.get("sha256"), str):
+        raise _damaged(path, "its entry for the values file does not name a file and a hash")
+    name = Path(entry["file"]).name
+    values_path = path.with_name(name)
+    if not values_path.exists():
+        message = (
+            f"The values of {path.name} are missing: there is no {name} beside it.\n"
+            "Tensors over 64 kB are kept in that file.\n"
+            "Move both files together."
+        )
+        raise MissingValuesError(message, path=str(path), values=name)
+    blob = values_path.read_bytes()
+    if hashlib.sha256(blob).hexdigest() != entry["sha256"]:
+        message = (
+            f"{name} does not belong to {path.name}.\n"
+            "Its hash differs from the one that the recording names: it is another recording's, or it was changed.\n"
+            "Move both files together, or record again."
+        )
+        raise MissingValuesError(message, path=str(path), values=name)
+    try:
+        return load_tensors(blob)
+    except SafetensorError as error:
+        raise _damaged(values_path, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> DamagedFileError:
+    message = f"{path.name} is damaged: {why}.\nIt was a recording of autograd_lab once.\nRecord again, or take it from a backup."
+    return DamagedFileError(message, path=str(path))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
