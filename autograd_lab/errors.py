@@ -11,10 +11,14 @@ __all__ = [
     "AutogradLabError",
     "DamagedFileError",
     "DeviceError",
+    "ExerciseError",
     "ForeignFileError",
+    "GuessError",
+    "LessonError",
     "MissingValuesError",
     "NewerSchemaError",
     "NodeNotFoundError",
+    "ProgressFileError",
     "RecordingError",
     "StepError",
     "UnsupportedTorchError",
@@ -90,3 +94,27 @@ class UserFunctionError(AutogradLabError):
     """A function named by the user can't be found or called."""
 
     code = "AL400"
+
+
+class ExerciseError(AutogradLabError):
+    """An exercise, prediction or check was set up wrongly by the author of the lesson."""
+
+    code = "AL500"
+
+
+class GuessError(AutogradLabError):
+    """A guess is of the wrong kind, or not among the choices; the stored guess is untouched."""
+
+    code = "AL510"
+
+
+class ProgressFileError(AutogradLabError):
+    """A file handed to `progress().load` or `.export` can't be read or written."""
+
+    code = "AL520"
+
+
+class LessonError(AutogradLabError):
+    """The lessons can't be found, or the folder for the learners' copy can't be used."""
+
+    code = "AL530"
