@@ -85,16 +85,17 @@ class Values(Record):
 class Detail(Record):
     """The costlier statistics of a snapshot; min, max and mean are over the finite elements (None where there are none).
 
-    For complex tensors min, max and mean are of the magnitude.
+    For complex tensors min, max and mean are of the magnitude. Where `values` is a down-sampled picture of a large
+    tensor, nothing else is known, and the other fields are None.
     """
 
-    min: float | None
-    max: float | None
-    mean: float | None
-    zeros: int
-    nans: int
-    infs: int
-    negatives: int
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    zeros: int | None = None
+    nans: int | None = None
+    infs: int | None = None
+    negatives: int | None = None
     histogram: Histogram | None = None
     values: Values | None = None
 

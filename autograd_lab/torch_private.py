@@ -1,0 +1,191 @@
+"""Every underscored torch name that the package uses, probed one by one at import.
+
+A name without which nothing can be recorded raises UnsupportedTorchError and says which torch it was looked for in; a name
+with a fall-back says so beside it. Tested on the oldest and the newest supported torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd.function import BackwardCFunction
+
+from autograd_lab.errors import UnsupportedTorchError
+
+__all__ = [
+    "CALL_IMPL",
+    "EngineCall",
+    "autograd_sequence_number",
+    "batched_or_wrapped",
+    "derivatives_file",
+    "dispatch_mode_count",
+    "engine_function",
+    "foreach_norm",
+    "function_modes",
+    "functorch_is_active",
+    "has_own_dispatch",
+    "invisible",
+    "is_traced",
+    "raw_saved",
+    "saved_value",
+    "set_engine_function",
+    "without_dispatch_modes",
+    "without_torch_function",
+]
+
+OLDEST_TORCH = (2, 10)
+EngineCall = Callable[..., Any]
+
+
+def _need(owner: object, path: str) -> Any:  # noqa: ANN401 (whatever torch has there)
+    """The attribute at a dotted path below `owner`, or UnsupportedTorchError."""
+    value = owner
+    for name in path.split("."):
+        value = getattr(value, name, None)
+        if value is None:
+            message = (
+                f"torch {torch.__version__} lacks the private name {getattr(owner, '__name__', owner)}.{path}.\n"
+                "autograd_lab needs it to see the backward pass.\n"
+                f"Install torch >= {'.'.join(map(str, OLDEST_TORCH))} (2.13 is tested), or a newer autograd_lab."
+            )
+            raise UnsupportedTorchError(message, name=path, torch=torch.__version__)
+    return value
+
+
+if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) < OLDEST_TORCH:
+    _old = (
+        f"torch {torch.__version__} is too old for autograd_lab.\n"
+        f"It needs torch >= {'.'.join(map(str, OLDEST_TORCH))}.\n"
+        "Update with: pip install -U torch"
+    )
+    raise UnsupportedTorchError(_old, torch=torch.__version__)
+
+autograd_sequence_number: Callable[[], int] = _need(torch, "autograd._get_sequence_nr")
+"""The number that the next node made by this thread will get."""
+
+without_torch_function: Callable[[], AbstractContextManager[None]] = _need(torch, "_C.DisableTorchFunction")
+"""Switch off function modes and subclasses' __torch_function__ for this thread."""
+
+foreach_norm: Callable[..., list[torch.Tensor]] = _need(torch, "_foreach_norm")
+"""2-norms of many tensors in one call."""
+
+dispatch_mode_count: Callable[[], int] = _need(torch, "_C._len_torch_dispatch_stack")
+"""How many Python dispatch modes are on in this thread."""
+
+_peek_functorch: Callable[[], object] = _need(torch, "_C._functorch.peek_interpreter_stack")
+_is_wrapped: Callable[[torch.Tensor], bool] = _need(torch, "_C._functorch.is_functorch_wrapped_tensor")
+_is_legacy_batched: Callable[[torch.Tensor], bool] = _need(torch, "_C._functorch.is_legacy_batchedtensor")
+_is_functional: Callable[[torch.Tensor], bool] = _need(torch, "_is_functional_tensor")
+_disable_current_modes: Callable[[], AbstractContextManager[Any]] = _need(
+    importlib.import_module("torch.utils._python_dispatch"), "_disable_current_modes"
+)
+_default_dispatch: object = _need(torch.Tensor, "__torch_dispatch__")
+_function_mode_stack: Callable[[], list[Any]] = _need(
+    importlib.import_module("torch.overrides"), "_get_current_function_mode_stack"
+)
+
+CALL_IMPL: CodeType = _need(nn.Module, "_call_impl").__code__
+"""The frame that runs a module; its `self` is the module."""
+
+_TRACING_TYPES: tuple[type, ...] = (
+    _need(importlib.import_module("torch._subclasses.fake_tensor"), "FakeTensor"),
+    _need(importlib.import_module("torch._subclasses.functional_tensor"), "FunctionalTensor"),
+)
+
+
+def engine_function() -> EngineCall:
+    """The Python entry to the engine, which `backward` and `grad` call."""
+    return _need(torch, "autograd.graph._engine_run_backward")
+
+
+def set_engine_function(function: EngineCall) -> None:
+    """Put another function at the Python entry to the engine, in both places where torch looks it up."""
+    torch.autograd.graph._engine_run_backward = function
+    torch.autograd._engine_run_backward = function  # pyright: ignore[reportPrivateImportUsage]
+
+
+def function_modes() -> list[Any]:
+    """Function modes that are on in this thread, outermost first."""
+    return _function_mode_stack()
+
+
+def functorch_is_active() -> bool:
+    """Whether this thread is inside vmap, torch.func.grad or their like."""
+    return _peek_functorch() is not None
+
+
+def batched_or_wrapped(tensor: torch.Tensor) -> bool:
+    """Whether a tensor belongs to a functorch level or to `is_grads_batched`: its numbers can't be read."""
+    return _is_wrapped(tensor) or _is_legacy_batched(tensor)
+
+
+def has_own_dispatch(kind: type) -> bool:
+    """Whether a Tensor subclass would see our arithmetic in its __torch_dispatch__."""
+    return getattr(kind, "__torch_dispatch__", _default_dispatch) is not _default_dispatch and getattr(
+        kind.__torch_dispatch__, "__func__", kind.__torch_dispatch__
+    ) is not getattr(_default_dispatch, "__func__", _default_dispatch)
+
+
+def is_traced(tensor: object) -> bool:
+    """Whether a tensor is a compiler's stand-in (fake or functional), not the user's data."""
+    return isinstance(tensor, _TRACING_TYPES) or (isinstance(tensor, torch.Tensor) and _is_functional(tensor))
+
+
+def without_dispatch_modes() -> AbstractContextManager[Any]:
+    """Switch off the user's dispatch modes for this thread; free where none is on."""
+    return _disable_current_modes() if dispatch_mode_count() else nullcontext()
+
+
+def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)
+    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor that a node keeps; nothing is unpacked."""
+    kind = type(node)
+    if issubclass(kind, BackwardCFunction):
+        for number, raw in enumerate(node._raw_saved_tensors or ()):
+            yield f"saved[{number}]", "", raw
+        return
+    names = _SLOTS.get(kind)
+    if names is None:
+        found = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+        names = _SLOTS[kind] = tuple((name[11:], name, name[4:]) for name in found)
+    for slot, raw_name, value_name in names:
+        raw = getattr(node, raw_name)
+        if isinstance(raw, (list, tuple)):
+            for number, one in enumerate(raw):
+                yield f"{slot}[{number}]", "", one
+        else:
+            yield slot, value_name, raw
+
+
+_SLOTS: dict[type, tuple[tuple[str, str, str], ...]] = {}  # of built-in nodes only: their classes live for ever
+
+
+def saved_value(node: Any, value_name: str, raw: Any) -> torch.Tensor | None:  # noqa: ANN401
+    """The saved tensor behind a slot that `raw_saved` named and no hook packed. Raises torch's RuntimeError when it was
+    modified in place or freed.
+    """
+    return getattr(node, value_name) if value_name else raw.unpack()
+
+
+def derivatives_file() -> Path | None:
+    """torch's derivatives.yaml, or None where this build does not ship it (then only the plain rules are shown)."""
+    spec = importlib.util.find_spec("torchgen")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(folder) / "packaged" / "autograd" / "derivatives.yaml"
+        if path.exists():
+            return path
+    return None
+
+
+@contextmanager
+def invisible() -> Iterator[None]:
+    """Run our own arithmetic unseen: no grad, no function modes, no dispatch modes of the user."""
+    with torch.no_grad(), without_torch_function(), without_dispatch_modes():
+        yield
