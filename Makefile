@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv; the second time that costs nothing.
+PYTHON ?= python3
+CONSTRAINTS ?= constraints.txt
+# TORCH_INDEX=url hands pip a further index, for PyTorch's CPU wheels.
+TORCH_INDEX ?=
+# One process per core; the cells of one notebook share a kernel, so a file stays in one process.
+PYTEST_ARGS ?= -n 2 --dist loadfile
+
+.PHONY: demo lab test check lint bench notebooks clean links
+
+demo: .venv/ready-run
+	.venv/bin/autograd-lab demo
+
+lab: .venv/ready-lab
+	.venv/bin/autograd-lab notebooks learn
+	.venv/bin/jupyter lab learn
+
+test: .venv/ready-test
+	.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+check: lint test
+
+lint: .venv/ready-dev
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/pyright --pythonpath .venv/bin/python
+	.venv/bin/python notebooks/build.py --check
+
+bench: .venv/ready-bench
+	.venv/bin/python -m benchmarks
+
+notebooks: .venv/ready-test
+	.venv/bin/python notebooks/build.py build
+
+# make links ADDRESS=https://github.com/someone/repository
+links:
+	$(PYTHON) tools/links.py $(ADDRESS)
+
+# Back to a fresh clone; learn/ stays, it holds a learner's answers.
+clean:
+	rm -rf .venv build dist demo-out .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+# .venv/ready-EXTRA is touched once that extra is installed; "run" is the package without extras.
+.venv/ready-%: pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
+	.venv/bin/python -m pip install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+		-c $(CONSTRAINTS) -e '.$(if $(filter run,$*),,[$*])'
+	touch $@
+
+# pip is the last file venv writes: an interrupted set-up starts again.
+.venv/bin/pip:
+	$(PYTHON) -m venv --clear .venv
