@@ -1,0 +1,74 @@
+"""Turn a recording and a step number into a Frame: the whole picture right after one event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograd_lab import views
+from autograd_lab.errors import StepError
+from autograd_lab.recording import Event, NodeId, PassId, Recording, Snapshot, TensorId
+
+from .history import History, SavedAlive
+
+__all__ = ["Frame", "SavedAlive", "frame_at"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Frame:
+    """The picture at one step; frame 0 is before anything, frame i is right after event i - 1.
+
+    event         the event that just happened; None at frame 0
+    phase         "forward", "backward 1" (the number of the pass), "optimizer" or "between"
+    pass_id       the innermost open pass, else the last one that was open; None before the first
+    running       the innermost node that has started and not finished
+    ops_done      forward calls so far
+    saved_nbytes  bytes of the saved tensors alive, each storage counted once
+    """
+
+    recording: Recording = field(compare=False)
+    index: int
+    event: Event | None
+    phase: str
+    pass_id: PassId | None
+    running: NodeId | None
+    ops_done: int
+    saved_nbytes: int
+    history: History = field(compare=False)
+
+    @property
+    def done(self) -> frozenset[NodeId]:
+        """Nodes finished in the pass `pass_id`."""
+        raise NotImplementedError
+
+    @property
+    def waiting(self) -> Mapping[NodeId, tuple[int, int]]:
+        """(received, expected) gradients of the nodes of this pass that have got some but not all."""
+        raise NotImplementedError
+
+    @property
+    def saved_alive(self) -> tuple[SavedAlive, ...]:
+        """Saved tensors that some backward may still need, in the order in which they were saved."""
+        raise NotImplementedError
+
+    @property
+    def grads(self) -> Mapping[TensorId, Snapshot | None]:
+        """`.grad` of every leaf that has one now; None where its value could not be read."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the deterministic text."""
+        return views.describe(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        return views.mimebundle(self)
+
+
+def frame_at(recording: Recording, index: int) -> Frame:
+    """Return the frame at step `index`, 0 to len(recording.events).
+
+    Walks the recording once; a Cursor does that once for all its frames.
+    Raises StepError that names the range.
+    """
+    raise NotImplementedError
