@@ -1,0 +1,211 @@
+"""Turn a learner's answer, a value or a function, into a verdict; known mistakes get their hint.
+
+A blank never raises, so that Run All and nbval go on. A mistake that gives the right answer by
+chance is ruled out by drawing the data again: with x = 3 the value x**3 is the derivative 3x**2.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import os
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograd_lab.errors import ExerciseError
+from autograd_lab.teach.agreement import difference, is_blank
+from autograd_lab.teach.lessons import solution_source
+from autograd_lab.teach.progress import remember
+from autograd_lab.teach.verdict import Verdict
+
+__all__ = ["Exercise"]
+
+_MOST_DRAWS = 200
+_LONGEST_MESSAGE = 200
+_BLANK = "not answered yet"
+
+
+class Exercise:
+    """One question with data that differ between learners.
+
+    name    one word, unique among all lessons; cells are tagged `exercise:<name>`
+    make    make(generator) -> dict of named data; draws only from the torch.Generator it is given
+    oracle  oracle(**data) -> the right answer: tensors, numbers, strings, or tuples, lists, dicts
+            of them
+    wrong   pairs (hint, function giving that mistake's answer from the same data)
+    hints   words that help step by step, for `hint()`
+    tol     relative tolerance, in float64
+
+    Data follow from the name and the environment variable AUTOGRAD_LAB_VARIANT (default 0), never
+    from torch's global random state. Every function gets its own copy, so that an answer that works
+    in place damages nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[torch.Generator], dict[str, Any]],
+        oracle: Callable[..., Any],
+        wrong: Sequence[tuple[str, Callable[..., Any]]] = (),
+        hints: Sequence[str] = (),
+        tol: float = 1e-6,
+    ) -> None:
+        self.name, self.make, self.oracle = name, make, oracle
+        self.wrong, self.hints, self.tol = tuple(wrong), tuple(hints), tol
+        self._drawn: dict[str, dict[str, Any]] = {}
+        self._attempt_count = 0
+        self._hint_count = 0
+        self._refuse_bad_setup(hints)
+
+    def __repr__(self) -> str:
+        """What can be done with it."""
+        return f"Exercise {self.name}: .data() shows your numbers, .check(answer) judges them"
+
+    def data(self) -> dict[str, Any]:
+        """Return a fresh copy of this learner's data.
+
+        Raises ExerciseError when no data tell the mistakes apart.
+        """
+        variant = os.environ.get("AUTOGRAD_LAB_VARIANT") or "0"
+        if variant not in self._drawn:
+            self._drawn[variant] = self._draw(variant)
+        return _copied(self._drawn[variant])
+
+    def check(self, answer: object) -> Verdict:
+        """Judge a value, or a function that is called with the data by name.
+
+        Whatever the answer does becomes the verdict; the progress file keeps it.
+        """
+        verdict = self._judge(answer)
+        tried = not verdict.text.startswith(_BLANK)
+        self._attempt_count += tried
+        remember("exercise", verdict, tried=tried)
+        return verdict
+
+    def hint(self) -> Verdict:
+        """Return the next hint; after the last one, the last one again."""
+        if not self.hints:
+            return self._verdict("no hints; .solution() shows an answer once you have tried")
+        self._hint_count = min(self._hint_count + 1, len(self.hints))
+        place = f"hint {self._hint_count} of {len(self.hints)}"
+        return self._verdict(f"{place}: {self.hints[self._hint_count - 1]}")
+
+    def solution(self, force: bool = False) -> Verdict:
+        """Return a worked answer, after a first attempt or with `force=True`."""
+        if not (self._attempt_count or force):
+            return self._verdict("check an answer first; .solution(force=True) shows it right away")
+        source = solution_source(self.name) or _source(self.oracle)
+        return self._verdict(
+            f"one solution:\n{source}" if source else "no solution is written down"
+        )
+
+    def _judge(self, answer: object) -> Verdict:
+        if is_blank(answer):
+            return self._verdict(_BLANK)
+        data = self.data()
+        right = self.oracle(**_copied(data))
+        got = answer
+        if callable(answer):
+            problem = _cannot_be_called(answer, data)
+            if problem:
+                return self._verdict(f"not yet: {problem}")
+            try:
+                got = answer(**_copied(data))
+            except Exception as error:  # whatever the learner's code raises is the verdict
+                return self._verdict(_raised(error))
+            if is_blank(got):
+                return self._verdict(_BLANK)
+            if got is None and right is not None:
+                return self._verdict(f"{_BLANK}: your function returns None, is `return` missing?")
+        words = difference(got, right, tol=self.tol)
+        if words is None:
+            return self._verdict("correct", ok=True)
+        for hint, mistake in self.wrong:
+            if difference(got, mistake(**_copied(data)), tol=self.tol) is None:
+                return self._verdict(f"not yet: {hint}")
+        return self._verdict(f"not yet: {words}")
+
+    def _draw(self, variant: str) -> dict[str, Any]:
+        digest = hashlib.sha256(f"{self.name}/{variant}".encode()).digest()
+        generator = torch.Generator(device="cpu").manual_seed(int.from_bytes(digest[:6], "big"))
+        for _ in range(_MOST_DRAWS):
+            data = self.make(generator)
+            functions = (self.oracle, *(mistake for _, mistake in self.wrong))
+            answers = [function(**_copied(data)) for function in functions]
+            if all(difference(a, b, tol=10 * self.tol) for a, b in combinations(answers, 2)):
+                return data
+        message = (
+            f"Exercise {self.name!r}: two of its answers are always the same. "
+            f"{_MOST_DRAWS} draws of `make` gave no data on which the oracle and all mistakes "
+            "differ. Give `make` more room, or merge the two mistakes."
+        )
+        raise ExerciseError(message, name=self.name, variant=variant)
+
+    def _refuse_bad_setup(self, hints: object) -> None:
+        problem = None
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            problem = f"its name is {self.name!r}. Use one word like 'max_rule'"
+        elif not callable(self.make) or not callable(self.oracle):
+            problem = "`make` or `oracle` can't be called. Give two functions"
+        elif isinstance(hints, str):
+            problem = "`hints` is one string. Give a list of hints"
+        elif not all(len(pair) == 2 and callable(pair[1]) for pair in self.wrong):
+            problem = "`wrong` is no list of pairs. Give (hint, function) for each mistake"
+        elif len({hint for hint, _ in self.wrong}) < len(self.wrong):
+            problem = "two mistakes share one hint. Give each its own"
+        elif not self.tol >= 0:
+            problem = f"tol is {self.tol}. Give a number from 0 up"
+        if problem:
+            message = f"Exercise can't be made: {problem}."
+            raise ExerciseError(message, name=self.name)
+
+    def _verdict(self, text: str, *, ok: bool = False) -> Verdict:
+        return Verdict(name=self.name, text=text, ok=ok)
+
+
+def _cannot_be_called(answer: Callable[..., Any], data: Mapping[str, Any]) -> str | None:
+    """Words when the function's parameters aren't the data's names."""
+    try:
+        signature = inspect.signature(answer)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return None
+    try:
+        signature.bind(**data)
+    except TypeError:
+        return f"your function takes {signature}, it is called with ({', '.join(data)})"
+    return None
+
+
+def _raised(error: Exception) -> str:
+    """What the learner's code raised, in one line; computing with a `...` is a blank."""
+    if isinstance(error, (TypeError, AttributeError)) and "ellipsis" in str(error):
+        return f"{_BLANK}: a ... still stands in your code"
+    headline = next(iter(str(error).splitlines()), "")
+    if len(headline) > _LONGEST_MESSAGE:
+        headline = headline[:_LONGEST_MESSAGE] + " …"
+    return f"your code raised {type(error).__name__}" + (f": {headline}" if headline else "")
+
+
+def _copied(tree: Any) -> Any:  # noqa: ANN401 (data of an exercise are anything)
+    """A deep copy that keeps `requires_grad`, and drops the graph that deepcopy refuses."""
+    if isinstance(tree, torch.Tensor):
+        return tree.detach().clone().requires_grad_(tree.requires_grad)
+    if type(tree) is dict:
+        return {key: _copied(value) for key, value in tree.items()}
+    if type(tree) in (list, tuple):
+        return type(tree)(_copied(value) for value in tree)
+    return tree.copy() if isinstance(tree, np.ndarray) else copy.deepcopy(tree)
+
+
+def _source(function: Callable[..., Any]) -> str | None:
+    """Source text of the oracle, where Python knows it."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).strip()
+    except (OSError, TypeError):
+        return None
