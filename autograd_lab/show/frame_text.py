@@ -1,0 +1,223 @@
+"""Turn a Frame into words: what runs, by which rule, what waits, what is kept, which `.grad` exist."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from autograd_lab.recording import (
+    BackwardFinished,
+    BackwardStarted,
+    Event,
+    GradAccumulated,
+    GradNode,
+    NodeFinished,
+    NodeStarted,
+    NotSeen,
+    OpCalled,
+    OptimizerStepped,
+    ProblemSeen,
+    Snapshot,
+    SourceLine,
+)
+from autograd_lab.replay import Cursor, Frame
+
+from .numbers import count, format_nbytes, format_number, format_shape
+from .tables import shorten
+from .words import Words, amount
+
+__all__ = ["cursor_text", "event_words", "frame_text", "value_lines"]
+
+LISTED = 6
+SMALL = 36
+
+
+def frame_text(frame: Frame) -> str:
+    """The text of a frame."""
+    words = Words(frame.recording)
+    title = event_words(frame.event, words) if frame.event is not None else "nothing has run yet"
+    lines = [f"Step {frame.index} of {len(frame.recording.events)}, {frame.phase}: {title}"]
+    lines += [f"  {line}" for line in _event_lines(frame, words)]
+    waiting = [
+        f"{words.node_of(node)} has {got} of {of} gradients"
+        for node, (got, of) in sorted(frame.waiting.items())
+    ]
+    saved = [f"{words.node_of(kept.node)} {kept.slot}" for kept in frame.saved_alive]
+    grads = [f"{words.tensor(leaf)} {amount(grad)}" for leaf, grad in sorted(frame.grads.items())]
+    lines.append(f"Done so far: {count(frame.ops_done, 'forward call')}{_done(frame)}")
+    if frame.pass_id is not None:
+        lines.append(f"Waiting: {_listed(waiting)}")
+    alive = f"{count(len(saved), 'tensor')}, {format_nbytes(frame.saved_nbytes)}" if saved else ""
+    lines.append(f"Saved for backward: {alive}{f' ({_listed(saved)})' if saved else 'nothing'}")
+    lines.append(f".grad exists: {_listed(grads)}")
+    return "\n".join(lines)
+
+
+def cursor_text(cursor: Cursor) -> str:
+    """The text of a cursor is that of the frame it stands at."""
+    return frame_text(cursor.frame)
+
+
+def event_words(event: Event, words: Words) -> str:
+    """What just happened, in a few words."""
+    match event:
+        case OpCalled():
+            return f"called {words.call(words.recording.op(event.op))}"
+        case BackwardStarted():
+            call = "backward()" if event.accumulates else "autograd.grad()"
+            return f"{call} starts pass {event.pass_id}"
+        case BackwardFinished():
+            return (
+                f"pass {event.pass_id} {f'raised {event.error}' if event.error else 'is finished'}"
+            )
+        case NodeStarted():
+            return f"{words.node_of(event.node)} starts"
+        case NodeFinished():
+            return f"{words.node_of(event.node)} is finished"
+        case GradAccumulated():
+            return f"{words.tensor(event.leaf)}.grad gains {_in_words(event.added)}"
+        case OptimizerStepped():
+            return f"{event.optimizer} wrote {count(len(event.parameters), 'parameter')}"
+        case ProblemSeen():
+            return f"problem, {event.kind}"
+        case NotSeen():
+            return f"not seen, {event.reason}"
+    assert_never(event)
+
+
+def value_lines(snapshot: Snapshot) -> list[str]:
+    """The numbers of a small tensor, a line a row; for a large one what its statistics say."""
+    values = snapshot.values
+    if values is not None and values.sampled_from is None and 0 < values.array.size <= SMALL:
+        rows = (
+            values.array.reshape(-1, values.array.shape[-1])
+            if values.array.ndim
+            else values.array.reshape(1, 1)
+        )
+        cells = [[format_number(number.item()) for number in row] for row in rows]
+        width = max(len(cell) for row in cells for cell in row)
+        return ["  ".join(cell.rjust(width) for cell in row) for row in cells]
+    return []
+
+
+def statistics(snapshot: Snapshot) -> str:
+    """Norm and what else is known of a tensor, in one line."""
+    if snapshot.norm is None:
+        return f"no number: {snapshot.note or 'unknown'}"
+    detail = snapshot.detail
+    parts = [f"norm {format_number(snapshot.norm)}", f"rms {format_number(snapshot.rms)}"]
+    if detail is not None:
+        parts += [
+            f"{word} {format_number(value)}"
+            for word, value in (("min", detail.min), ("max", detail.max))
+            if value is not None
+        ]
+        counts = ((detail.zeros, "zero"), (detail.nans, "NaN"), (detail.infs, "Inf"))
+        parts += [f"{number} {word} of {snapshot.numel}" for number, word in counts if number]
+    return ", ".join(parts)
+
+
+def _event_lines(frame: Frame, words: Words) -> list[str]:
+    event = frame.event
+    match event:
+        case None:
+            return []
+        case OpCalled():
+            op = frame.recording.op(event.op)
+            lines = _tensors("takes", event.inputs, words) + _tensors(
+                "returns", event.outputs, words
+            )
+            where = f"{words.module(op.module)} ({op.module_type})" if op.module_type else ""
+            return [*([f"module   {where}"] if where else []), *_source(op.source), *lines]
+        case BackwardStarted():
+            return [*_source(event.source), *_tensors("starts with", event.grad_outputs, words)]
+        case NodeStarted():
+            return [
+                *_node(frame.recording.node(event.node)),
+                *_tensors("receives", event.grad_outputs, words),
+            ]
+        case NodeFinished():
+            node = frame.recording.node(event.node)
+            received = _received(frame)
+            lines = [] if node.leaf is not None else _tensors("returns", event.grad_inputs, words)
+            return [*_node(node), *_tensors("received", received, words), *lines]
+        case GradAccumulated():
+            return [
+                *_tensors("before", (event.before,), words),
+                *_tensors("added", (event.added,), words),
+                *_tensors("after", (event.after,), words),
+            ]
+        case OptimizerStepped():
+            return [
+                *_source(event.source),
+                f"wrote    {_listed([words.tensor(one) for one in event.parameters])}",
+            ]
+        case ProblemSeen():
+            return [*_source(event.source), event.text]
+        case NotSeen():
+            return [event.text]
+        case BackwardFinished():
+            return []
+    assert_never(event)
+
+
+def _received(frame: Frame) -> tuple[Snapshot | None, ...]:
+    """What the node that just finished had received: in the newest start of it before this step."""
+    finished = frame.event
+    assert isinstance(finished, NodeFinished)
+    for event in reversed(frame.recording.events[: frame.index]):
+        if isinstance(event, NodeStarted) and (event.node, event.pass_id) == (
+            finished.node,
+            finished.pass_id,
+        ):
+            return event.grad_outputs
+    return ()
+
+
+def _node(node: GradNode) -> list[str]:
+    rule = node.formula.splitlines() if node.formula else []
+    lines = [f"{'rule' if number == 0 else '':<8} {text}" for number, text in enumerate(rule)]
+    return [*lines, *_source(node.source)]
+
+
+def _source(source: SourceLine | None) -> list[str]:
+    return [f"source   {source.place}  {source.text.strip()}".rstrip()] if source else []
+
+
+def _tensors(word: str, snapshots: tuple[Snapshot | None, ...], words: Words) -> list[str]:
+    """A line for each tensor: its shape and statistics; small ones show their numbers."""
+    lines: list[str] = []
+    for number, snapshot in enumerate(snapshots):
+        lead = f"{word if number == 0 else '':<8} "
+        if snapshot is None:
+            lines.append(f"{lead}none")
+            continue
+        shape = format_shape(words.recording.tensor(snapshot.tensor).shape)
+        small = value_lines(snapshot)
+        if len(small) == 1:
+            lines.append(f"{lead}{f'{shape} ' if snapshot.numel > 1 else ''}{small[0]}")
+            continue
+        lines.append(f"{lead}{shape} {statistics(snapshot)}")
+        lines += [f"{'':<11}{row}" for row in small]
+    return lines
+
+
+def _in_words(snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return "nothing"
+    shown = amount(snapshot)
+    return shown.removeprefix("= ") if shown.startswith("= ") else f"norm {shown}"
+
+
+def _done(frame: Frame) -> str:
+    return (
+        f", {count(len(frame.done), 'backward node')} of pass {frame.pass_id}"
+        if frame.pass_id is not None
+        else ""
+    )
+
+
+def _listed(texts: list[str]) -> str:
+    if not texts:
+        return "none"
+    more = [f"{len(texts) - LISTED} more"] if len(texts) > LISTED else []
+    return ", ".join([*(shorten(text, 48) for text in texts[:LISTED]), *more])

@@ -1,0 +1,278 @@
+"""Turn a recording into tables of words: forward calls, backward steps of each pass, saved tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autograd_lab.recording import (
+    BackwardFinished,
+    BackwardStarted,
+    GradAccumulated,
+    NodeFinished,
+    NodeId,
+    NodeStarted,
+    OpCalled,
+    OptimizerStepped,
+    PassId,
+    ProblemSeen,
+    Recording,
+    Snapshot,
+    SourceLine,
+    TensorId,
+)
+
+from .numbers import count, format_nbytes, format_shape
+from .tables import Table, column
+from .words import Words, amount, amounts, is_bad
+
+__all__ = [
+    "BackwardPass",
+    "NodeRun",
+    "backward_passes",
+    "backward_table",
+    "first_grad",
+    "forward_table",
+    "loss_words",
+    "saved_table",
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeRun:
+    """One run of a node, from step `step` on: what it received, returned, added to a `.grad`."""
+
+    node: NodeId
+    step: int = 0
+    received: tuple[Snapshot | None, ...] = ()
+    returned: tuple[Snapshot | None, ...] = ()
+    accumulated: GradAccumulated | None = None
+    finished: bool = False
+    bad: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class BackwardPass:
+    """One call of the engine and the runs of its nodes, in order of execution."""
+
+    started: BackwardStarted
+    runs: list[NodeRun]
+    error: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What was called, where."""
+        call = "backward()" if self.started.accumulates else "autograd.grad()"
+        place = f" at {self.started.source.place}" if self.started.source else ""
+        kept = ", ".join(
+            name for name in ("retain_graph", "create_graph") if getattr(self.started, name)
+        )
+        return f"Backward pass {self.started.pass_id}, {call}{place}{f' ({kept})' if kept else ''}"
+
+
+def backward_passes(recording: Recording) -> list[BackwardPass]:
+    """The backward passes in order of their start, each with the runs of its nodes."""
+    passes: dict[PassId, BackwardPass] = {}
+    open_runs: dict[tuple[PassId, NodeId], NodeRun] = {}
+    for step, event in enumerate(recording.events, 1):
+        match event:
+            case BackwardStarted():
+                passes[event.pass_id] = BackwardPass(started=event, runs=[])
+            case NodeStarted(pass_id=pass_id) if pass_id in passes:
+                run = NodeRun(node=event.node, step=step, received=event.grad_outputs)
+                run.bad = any(map(is_bad, event.grad_outputs))
+                open_runs[pass_id, event.node] = run
+                passes[pass_id].runs.append(run)
+            case NodeFinished():
+                run = open_runs.get((event.pass_id, event.node))
+                if run is not None:
+                    run.returned, run.finished = event.grad_inputs, True
+                    run.bad = run.bad or any(map(is_bad, event.grad_inputs))
+            case GradAccumulated():
+                run = open_runs.get((event.pass_id, event.node))
+                if run is not None:
+                    run.accumulated = event
+            case BackwardFinished(pass_id=pass_id, error=error) if pass_id in passes:
+                passes[pass_id].error = error
+            case _:
+                pass
+    return list(passes.values())
+
+
+def forward_table(recording: Recording, words: Words) -> Table:
+    """The forward calls in order: the call as written, its module, shape, norm and place."""
+    rows: list[tuple[str, ...]] = []
+    classes: list[str] = []
+    for step, event in enumerate(recording.events, 1):
+        if not isinstance(event, OpCalled):
+            continue
+        op = recording.op(event.op)
+        marks = ["again, by checkpoint"] if op.recomputed else []
+        marks += [] if op.nodes else ["no graph"]
+        shapes = ", ".join(format_shape(recording.tensor(out).shape) for out in op.outputs[:3])
+        rows.append(
+            (
+                str(step),
+                words.call(op),
+                words.module(op.module),
+                shapes,
+                amounts(event.outputs, 3),
+                place(op.source),
+                "; ".join(marks),
+            )
+        )
+        classes.append("problem" if any(map(is_bad, event.outputs)) else "")
+    columns = (
+        column("step", number=True),
+        column("call", code=True, width=38),
+        column("module", code=True, width=24, keep_end=True),
+        column("shape", width=20),
+        column("norm", number=True, width=22),
+        column("place", width=26, keep_end=True),
+        column("note"),
+    )
+    return Table(
+        caption="Forward calls, in order", columns=columns, rows=tuple(rows), classes=tuple(classes)
+    )
+
+
+def backward_table(recording: Recording, passed: BackwardPass, words: Words) -> Table:
+    """The nodes of one backward pass in order of execution: what each received and returned."""
+    rows: list[tuple[str, ...]] = []
+    for run in passed.runs:
+        node = recording.node(run.node)
+        op = recording.op(node.made_by) if node.made_by is not None else None
+        made = f"#{words.call_steps[op.id]} {op.name}" if op and op.id in words.call_steps else ""
+        rows.append(
+            (
+                str(run.step),
+                words.node(node),
+                amounts(run.received),
+                _outcome(run, words),
+                made,
+                words.module(node.module),
+                place(node.source),
+            )
+        )
+    columns = (
+        column("step", number=True),
+        column("node", code=True, width=32, keep_end=True),
+        column("receives", number=True, width=24),
+        column("returns", width=36),
+        column("of call", width=24),
+        column("module", code=True, width=24, keep_end=True),
+        column("place", width=26, keep_end=True),
+    )
+    classes = tuple("problem" if run.bad else "" for run in passed.runs)
+    return Table(caption=passed.title, columns=columns, rows=tuple(rows), classes=classes)
+
+
+def saved_table(recording: Recording, words: Words) -> Table:
+    """What each node keeps for backward: slot, tensor, shape, bytes; shared memory is marked."""
+    rows: list[tuple[str, ...]] = []
+    seen: dict[int, str] = {}
+    for node in recording.nodes:
+        for slot in node.saved:
+            notes = [f"packed by {slot.packed_by}"] if slot.packed_by else []
+            notes += [slot.problem] if slot.problem else []
+            if slot.storage is not None:
+                if slot.storage in seen:
+                    notes.append(f"same memory as {seen[slot.storage]}")
+                seen.setdefault(slot.storage, f"{node.short_name} {slot.name}")
+            tensor = words.tensor(slot.tensor) if slot.tensor is not None else ""
+            nbytes = format_nbytes(slot.nbytes) if slot.shape is not None else ""
+            shape = format_shape(slot.shape)
+            rows.append(
+                (
+                    words.node(node),
+                    slot.name,
+                    tensor,
+                    shape,
+                    slot.dtype or "",
+                    nbytes,
+                    "; ".join(notes),
+                )
+            )
+    columns = (
+        column("node", code=True, width=32),
+        column("slot", code=True),
+        column("tensor", code=True, width=24, keep_end=True),
+        column("shape"),
+        column("dtype"),
+        column("bytes", number=True),
+        column("note", width=60),
+    )
+    return Table(caption="Saved tensors, by node", columns=columns, rows=tuple(rows))
+
+
+def optimizer_lines(recording: Recording) -> list[str]:
+    """One sentence per optimizer step."""
+    lines = []
+    for event in recording.events_of(OptimizerStepped):
+        where = f" at {event.source.place}" if event.source else ""
+        written = count(len(event.parameters), "parameter")
+        lines.append(
+            f"{event.optimizer} stepped{where}: "
+            f"{count(event.op_count, 'torch call')} wrote {written}"
+        )
+    return lines
+
+
+def problem_line(problem: ProblemSeen) -> str:
+    """A problem in words, with its place."""
+    where = (
+        f" ({problem.source.place})"
+        if problem.source and problem.source.place not in problem.text
+        else ""
+    )
+    return f"{problem.kind}: {problem.text}{where}"
+
+
+def place(source: SourceLine | None) -> str:
+    """The place of a source line, or nothing."""
+    return source.place if source else ""
+
+
+def first_grad(passed: BackwardPass) -> str:
+    """The gradient that a pass starts from: "1" when torch made it."""
+    given = passed.started.grad_outputs
+    if not given or given[0] is None:
+        return "1"
+    return amount(given[0]).removeprefix("= ")
+
+
+def loss_words(recording: Recording, passed: BackwardPass) -> str | None:
+    """The loss of a pass, "loss = 2.303", where a recorded call made it and its value is known."""
+    if not passed.started.roots:
+        return None
+    root = passed.started.roots[0]
+    for event in recording.events_of(OpCalled):
+        op = recording.op(event.op)
+        if op.nodes and root in op.nodes and event.outputs:
+            shown = amount(event.outputs[0])
+            if shown.startswith("= "):
+                name = recording.tensor(event.outputs[0].tensor).name or "loss"
+                return f"{name} {shown}"
+    return None
+
+
+def parameters_with_grad(recording: Recording) -> set[TensorId]:
+    """Leaves whose `.grad` gained something."""
+    return {event.leaf for event in recording.events_of(GradAccumulated)}
+
+
+def _outcome(run: NodeRun, words: Words) -> str:
+    gained = run.accumulated
+    if gained is not None:
+        now = f"now {words.short_tensor(gained.leaf, 18)}.grad {amount(gained.after)}"
+        return (
+            now
+            if gained.before is None
+            else f"{now}, was {amount(gained.before).removeprefix('= ')}"
+        )
+    return amounts(run.returned) if run.finished else "did not finish"
+
+
+def all_runs(passes: list[BackwardPass]) -> Iterator[NodeRun]:
+    """The runs of all passes, in order."""
+    return (run for passed in passes for run in passed.runs)
