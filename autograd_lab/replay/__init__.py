@@ -1,4 +1,4 @@
-"""The picture at every step of a recording, and what follows from it: frames, gradient flow, layout. No torch."""
+"""The picture at every step of a recording: frames, gradient flow, layout. No torch."""
 
 from __future__ import annotations
 

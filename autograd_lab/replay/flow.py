@@ -105,7 +105,9 @@ class GradientFlow:
         """Return the deterministic text."""
         return views.describe(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         return views.mimebundle(self)
 
 

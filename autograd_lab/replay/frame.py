@@ -12,7 +12,7 @@ from autograd_lab.recording import Event, NodeId, PassId, Recording, Snapshot, T
 
 from .history import History, SavedAlive
 
-__all__ = ["Frame", "SavedAlive", "frame_at"]
+__all__ = ["Frame", "SavedAlive", "frame_at", "frame_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -40,28 +40,34 @@ class Frame:
     @property
     def done(self) -> frozenset[NodeId]:
         """Nodes finished in the pass `pass_id`."""
-        raise NotImplementedError
+        if self.pass_id is None:
+            return frozenset()
+        return self.history.passes[self.pass_id].done(self.index)
 
     @property
     def waiting(self) -> Mapping[NodeId, tuple[int, int]]:
-        """(received, expected) gradients of the nodes of this pass that have got some but not all."""
-        raise NotImplementedError
+        """(received, expected) for the nodes of this pass that have some of their gradients."""
+        if self.pass_id is None:
+            return {}
+        return self.history.passes[self.pass_id].waiting(self.index)
 
     @property
     def saved_alive(self) -> tuple[SavedAlive, ...]:
-        """Saved tensors that some backward may still need, in the order in which they were saved."""
-        raise NotImplementedError
+        """Saved tensors that a backward may still need, in the order of saving."""
+        return self.history.saved_alive(self.index)
 
     @property
     def grads(self) -> Mapping[TensorId, Snapshot | None]:
         """`.grad` of every leaf that has one now; None where its value could not be read."""
-        raise NotImplementedError
+        return self.history.grads(self.index)
 
     def __repr__(self) -> str:
         """Return the deterministic text."""
         return views.describe(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         return views.mimebundle(self)
 
 
@@ -71,4 +77,23 @@ def frame_at(recording: Recording, index: int) -> Frame:
     Walks the recording once; a Cursor does that once for all its frames.
     Raises StepError that names the range.
     """
-    raise NotImplementedError
+    return frame_in(History(recording), index)
+
+
+def frame_in(history: History, index: int) -> Frame:
+    """Return the frame at step `index` where the history is known; raises like frame_at."""
+    recording = history.recording
+    if not 0 <= index <= len(recording.events):
+        message = (
+            f"There is no step {index}.\n"
+            f"The recording has steps 0 (before anything) to {len(recording.events)} (the end).\n"
+            "Ask for one of these."
+        )
+        raise StepError(message, index=index, first=0, last=len(recording.events))
+    return Frame(
+        recording=recording,
+        index=index,
+        event=recording.events[index - 1] if index else None,
+        history=history,
+        **history.moments[index]._asdict(),
+    )

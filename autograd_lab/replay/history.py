@@ -1,12 +1,14 @@
-"""Turn a recording into the moments at which everything in it began and ended, so that any frame is a look-up.
+"""Turn a recording into the moments at which everything in it began and ended.
 
-One walk over the events; afterwards a frame at step i costs no replay, forwards or backwards, and needs no checkpoints.
+One walk over the events; afterwards the frame at any step is a look-up, so going back costs what
+going forward costs and no checkpoints are needed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -78,7 +80,9 @@ class PassHistory:
 
     def done(self, index: int) -> frozenset[NodeId]:
         """Nodes finished by step `index`."""
-        return frozenset(node for _, node in self.finished[: bisect_left(self.finished, (index + 1, -1))])
+        return frozenset(
+            node for _, node in self.finished[: bisect_left(self.finished, (index + 1, -1))]
+        )
 
     def waiting(self, index: int) -> dict[NodeId, tuple[int, int]]:
         """Nodes that have got some but not all gradients at step `index`: (received, expected)."""
@@ -95,10 +99,215 @@ class History:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.passes: dict[PassId, PassHistory] = {}
-        self._saved: list[tuple[int, int, tuple[SavedAlive, ...]]] = []
-        self._grads: dict[TensorId, list[tuple[int, Snapshot | None, bool]]] = {}
-        self._walk_passes()
-        self._walk_saved()
-        self._walk_grads()
-        self.moments = self._walk_moments()
+        self.passes = _passes(recording)
+        self._saved = _saved_spans(recording, self.passes)
+        self._grads = _grad_changes(recording, self.passes)
+        self.moments = _moments(recording, self._saved)
+
+    def saved_alive(self, index: int) -> tuple[SavedAlive, ...]:
+        """Saved tensors alive at step `index`."""
+        born = self._saved[: bisect_right(self._saved, index, key=lambda span: span.first)]
+        return tuple(saved for span in born if index < span.last for saved in span.slots)
+
+    def grads(self, index: int) -> dict[TensorId, Snapshot | None]:
+        """`.grad` of the leaves that have one at step `index`."""
+        grads: dict[TensorId, Snapshot | None] = {}
+        for leaf, changes in self._grads.items():
+            change = changes[bisect_right(changes, index, key=lambda change: change.step) - 1]
+            if change.exists:
+                grads[leaf] = change.grad
+        return grads
+
+
+class _Span(NamedTuple):
+    """The saved tensors of one node are alive from step `first` up to, not including, `last`."""
+
+    first: int
+    last: int
+    slots: tuple[SavedAlive, ...]
+
+
+class _Change(NamedTuple):
+    """From `step` on a leaf's `.grad` exists or not, and is `grad`."""
+
+    step: int
+    exists: bool
+    grad: Snapshot | None
+
+
+def reachable_from(recording: Recording, roots: Iterable[NodeId]) -> set[NodeId]:
+    """Nodes to which the edges lead from `roots`, themselves included."""
+    seen = set(roots)
+    stack = list(seen)
+    while stack:
+        for edge in recording.nodes[stack.pop()].edges:
+            if edge is not None and edge.node not in seen:
+                seen.add(edge.node)
+                stack.append(edge.node)
+    return seen
+
+
+def _passes(recording: Recording) -> dict[PassId, PassHistory]:
+    passes: dict[PassId, PassHistory] = {}
+    for step, event in enumerate(recording.events, start=1):
+        match event:
+            case BackwardStarted():
+                passes[event.pass_id] = PassHistory(event=event, step=step)
+            case NodeStarted() if event.pass_id in passes:
+                passes[event.pass_id].order.append(event.node)
+                passes[event.pass_id].started[event.node] = step
+            case NodeFinished() if event.pass_id in passes:
+                passes[event.pass_id].finished.append((step, event.node))
+            case BackwardFinished() if event.pass_id in passes:
+                passes[event.pass_id].failed = event.error is not None
+            case _:
+                pass
+    for one in passes.values():
+        _count_arrivals(recording, one)
+    return passes
+
+
+def _count_arrivals(recording: Recording, one: PassHistory) -> None:
+    """Fill in what each node of the pass waits for: one gradient per edge into it, None or not.
+
+    Roots get one from outside. In a pass that ended well a node that never ran was not asked for
+    (`inputs=`, autograd.grad), so it does not wait.
+    """
+    expected = Counter(one.event.roots)
+    for node in reachable_from(recording, one.event.roots):
+        expected.update(edge.node for edge in recording.nodes[node].edges if edge is not None)
+    several = {
+        node: count
+        for node, count in expected.items()
+        if count > 1 and (one.failed or node in one.started)
+    }
+    arrivals: dict[NodeId, list[int]] = {node: [] for node in several}
+    for root in one.event.roots:
+        if root in arrivals:
+            arrivals[root].append(one.step)
+    for step, node in one.finished:
+        for edge in recording.nodes[node].edges:
+            if edge is not None and edge.node in arrivals:
+                arrivals[edge.node].append(step)
+    one.expected.update(several)
+    one.arrivals.update(arrivals)
+
+
+def _saved_spans(recording: Recording, passes: Mapping[PassId, PassHistory]) -> list[_Span]:
+    """When saved tensors live: from the call that made their node to the first freeing run of it.
+
+    A node that no call is known for counts from the end of the node that made it (create_graph),
+    else from the start of the first pass that ran it. A graph that Python drops without a backward
+    is not seen: its saved tensors stay to the end.
+    """
+    called = {
+        event.op: step
+        for step, event in enumerate(recording.events, start=1)
+        if isinstance(event, OpCalled)
+    }
+    finished = {
+        (pass_id, node): step for pass_id, one in passes.items() for step, node in one.finished
+    }
+    first: dict[NodeId, int] = {}
+    last: dict[NodeId, int] = {}
+    for one in passes.values():
+        for node in one.started:
+            first.setdefault(node, one.step)
+        for step, node in one.finished if one.frees else ():
+            last.setdefault(node, step)
+    never = len(recording.events) + 1
+    spans: list[_Span] = []
+    for node in recording.nodes:
+        slots = tuple(
+            SavedAlive(node=node.id, slot=slot.name, nbytes=slot.nbytes, storage=slot.storage)
+            for slot in node.saved
+        )
+        born = called.get(node.made_by) if node.made_by is not None else None
+        if born is None and node.made_in_pass is not None and node.made_in_node is not None:
+            born = finished.get((node.made_in_pass, node.made_in_node))
+        if born is None:
+            born = first.get(node.id)
+        if slots and born is not None:
+            spans.append(_Span(born, last.get(node.id, never), slots))
+    return sorted(spans, key=lambda span: span.first)
+
+
+def _grad_changes(
+    recording: Recording, passes: Mapping[PassId, PassHistory]
+) -> dict[TensorId, list[_Change]]:
+    """When each leaf's `.grad` changed.
+
+    What cleared or scaled it between two passes was not seen, so what a pass finds there (`before`)
+    counts from the start of that pass, and for the first one from the beginning.
+    """
+    changes: dict[TensorId, list[_Change]] = {}
+    met: set[tuple[PassId, TensorId]] = set()
+    for step, event in enumerate(recording.events, start=1):
+        if not isinstance(event, GradAccumulated):
+            continue
+        of_leaf = changes.setdefault(event.leaf, [])
+        if (event.pass_id, event.leaf) not in met:
+            met.add((event.pass_id, event.leaf))
+            start = passes[event.pass_id].step if event.pass_id in passes else step
+            since = max(start, of_leaf[-1].step) if of_leaf else 0
+            of_leaf.append(_Change(since, event.before is not None, event.before))
+        of_leaf.append(_Change(step, True, event.after))
+    return changes
+
+
+def _moments(recording: Recording, spans: list[_Span]) -> list[Moment]:
+    nbytes = _saved_nbytes(spans, len(recording.events) + 1)
+    open_passes: list[PassId] = []
+    open_nodes: list[tuple[PassId, NodeId]] = []
+    outside, pass_id, ops_done = "between", None, 0
+    moments = [Moment(outside, pass_id, None, ops_done, nbytes[0])]
+    for step, event in enumerate(recording.events, start=1):
+        match event:
+            case OpCalled():
+                ops_done += 1
+                outside = "forward"
+            case OptimizerStepped():
+                outside = "optimizer"
+            case BackwardStarted():
+                open_passes.append(event.pass_id)
+            case BackwardFinished():
+                open_passes = [one for one in open_passes if one != event.pass_id]
+                open_nodes = [item for item in open_nodes if item[0] != event.pass_id]
+                outside = "between"
+            case NodeStarted():
+                open_nodes.append((event.pass_id, event.node))
+            case NodeFinished():
+                open_nodes = [item for item in open_nodes if item != (event.pass_id, event.node)]
+            case _:
+                pass
+        named = getattr(event, "pass_id", None)
+        if open_passes:
+            pass_id = named if named in open_passes else open_passes[-1]
+        elif isinstance(event, BackwardFinished):
+            pass_id = event.pass_id
+        phase = f"backward {pass_id}" if open_passes else outside
+        running = open_nodes[-1][1] if open_nodes else None
+        moments.append(Moment(phase, pass_id, running, ops_done, nbytes[step]))
+    return moments
+
+
+def _saved_nbytes(spans: list[_Span], count: int) -> list[int]:
+    """Bytes alive at each step, a storage counted once and as large as the largest slot in it."""
+    size: dict[object, int] = {}
+    turns: list[list[tuple[object, int]]] = [[] for _ in range(count + 1)]
+    for span in spans:
+        for slot in span.slots:
+            key = (slot.node, slot.slot) if slot.storage is None else slot.storage
+            size[key] = max(size.get(key, 0), slot.nbytes)
+            turns[span.first].append((key, 1))
+            turns[span.last].append((key, -1))
+    alive: Counter[object] = Counter()
+    nbytes: list[int] = []
+    total = 0
+    for turn in turns[:count]:
+        for key, change in turn:
+            before = alive[key] > 0
+            alive[key] += change
+            total += size[key] * ((alive[key] > 0) - before)
+        nbytes.append(total)
+    return nbytes

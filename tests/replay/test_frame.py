@@ -1,0 +1,285 @@
+"""Frames of recordings built by hand, where every number can be counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograd_lab.errors import StepError
+from autograd_lab.recording import (
+    BackwardFinished,
+    BackwardStarted,
+    NodeFinished,
+    NodeStarted,
+    OpCalled,
+    OptimizerStepped,
+    Recording,
+)
+from autograd_lab.replay import frame_at
+from tests.replay.building import Builder, chain, perceptron
+
+
+def step_after(recording, kind, *, nth=0, **fields):
+    """The step whose frame is the one right after the nth such event."""
+    fits = [
+        step
+        for step, event in enumerate(recording.events, start=1)
+        if isinstance(event, kind) and all(getattr(event, k) == v for k, v in fields.items())
+    ]
+    return fits[nth]
+
+
+def after(recording, kind, **where):
+    return frame_at(recording, step_after(recording, kind, **where))
+
+
+@pytest.fixture
+def two_layers():
+    build = Builder()
+    x = build.tensor("x")
+    w1, w2 = build.parameter("fc1.weight"), build.parameter("fc2.weight")
+    h = build.op("linear", x, w1, saved=[("self", 100, 1)])
+    h = build.op("relu", h, saved=[("result", 200, 2)])
+    y = build.op("linear", h, w2, saved=[("self", 200, 2), ("mat2", 40, 3)])
+    build.backward(y)
+    return build.recording()
+
+
+def test_first_frame_is_before_anything(two_layers):
+    frame = frame_at(two_layers, 0)
+    assert (frame.event, frame.phase, frame.running, frame.ops_done) == (None, "between", None, 0)
+    assert (frame.done, frame.waiting, frame.saved_alive, frame.grads) == (set(), {}, (), {})
+
+
+def test_empty_recording_has_one_frame():
+    assert frame_at(Recording(), 0).saved_nbytes == 0
+
+
+@pytest.mark.parametrize("index", [-1, 99])
+def test_step_outside_names_the_range(two_layers, index):
+    with pytest.raises(StepError, match=f"steps 0 .* to {len(two_layers.events)}"):
+        frame_at(two_layers, index)
+
+
+def test_each_frame_shows_the_event_before_it(two_layers):
+    shown = [frame_at(two_layers, i + 1).event for i in range(len(two_layers.events))]
+    assert shown == list(two_layers.events)
+
+
+def test_phases_follow_the_program(two_layers):
+    assert after(two_layers, OpCalled).phase == "forward"
+    assert after(two_layers, BackwardStarted).phase == "backward 1"
+    assert after(two_layers, NodeStarted).phase == "backward 1"
+    assert after(two_layers, BackwardFinished).phase == "between"
+
+
+def test_optimizer_step_is_a_phase_of_its_own(two_layers):
+    build = Builder()
+    build.events.append(OptimizerStepped(optimizer="SGD", op_count=2))
+    assert frame_at(build.recording(), 1).phase == "optimizer"
+
+
+def test_a_node_runs_between_its_start_and_its_end(two_layers):
+    started = step_after(two_layers, NodeStarted)
+    node = two_layers.events[started - 1].node
+    assert frame_at(two_layers, started).running == node
+    assert node not in frame_at(two_layers, started).done
+    assert frame_at(two_layers, started + 1).running is None
+    assert node in frame_at(two_layers, started + 1).done
+
+
+def test_saved_tensors_live_from_their_op_to_the_end_of_their_node(two_layers):
+    (relu,) = [node.id for node in two_layers.nodes if node.name == "ReluBackward0"]
+    born = step_after(two_layers, OpCalled, nth=1)
+    freed = step_after(two_layers, NodeFinished, node=relu)
+    alive = [
+        i
+        for i in range(len(two_layers.events) + 1)
+        if relu in {saved.node for saved in frame_at(two_layers, i).saved_alive}
+    ]
+    assert alive == list(range(born, freed))
+
+
+def test_a_storage_that_two_nodes_save_counts_once(two_layers):
+    frame = after(two_layers, OpCalled, nth=2)
+    assert sum(saved.nbytes for saved in frame.saved_alive) == 540
+    assert frame.saved_nbytes == 340
+
+
+def test_a_shared_storage_stays_until_the_last_node_frees_it(two_layers):
+    last_linear = after(two_layers, NodeFinished, nth=0)
+    relu = after(two_layers, NodeFinished, nth=1)
+    assert (last_linear.saved_nbytes, relu.saved_nbytes) == (300, 100)
+
+
+@pytest.mark.parametrize("flag", ["retain_graph", "create_graph"])
+def test_a_pass_that_keeps_the_graph_frees_nothing(flag):
+    build = Builder()
+    y = build.op("exp", build.tensor("x", leaf=True), saved=[("result", 8, 1)])
+    build.backward(y, **{flag: True})
+    middle = len(build.events)
+    build.backward(y)
+    recording = build.recording()
+    assert frame_at(recording, middle).saved_nbytes == 8
+    assert frame_at(recording, len(recording.events)).saved_nbytes == 0
+
+
+def test_saved_tensors_of_an_unseen_op_live_from_the_start_of_their_pass():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    y = build.op("exp", x, saved=[("result", 8, 1)])
+    build.nodes[-1] = build.nodes[-1].__class__(
+        id=build.nodes[-1].id, name="Own", edges=build.nodes[-1].edges, saved=build.nodes[-1].saved
+    )
+    build.backward(y)
+    recording = build.recording()
+    assert after(recording, OpCalled).saved_nbytes == 0
+    assert after(recording, BackwardStarted).saved_nbytes == 8
+
+
+def test_a_node_waits_until_all_its_gradients_are_there():
+    build = Builder()
+    x = build.op("exp", build.tensor("x", leaf=True))
+    a, b = build.op("sin", x), build.op("cos", x)
+    build.backward(build.op("add", a, b))
+    recording = build.recording()
+    exp = build.node_of[x]
+    waits = [frame_at(recording, i).waiting for i in range(len(recording.events) + 1)]
+    assert [wait for wait in waits if wait] == [{exp: (1, 2)}] * 2
+
+
+def test_an_edge_that_brings_none_counts_as_a_gradient_received():
+    build = Builder()
+    x = build.op("exp", build.tensor("x", leaf=True))
+    a, b = build.op("sin", x), build.op("cos", x)
+    y = build.op("add", a, b)
+    one = build.start_pass(build.node_of[y])
+    build.run(one, build.node_of[y])
+    build.run(one, build.node_of[b], returned=None)
+    assert frame_at(build.recording(), len(build.events)).waiting == {build.node_of[x]: (1, 2)}
+
+
+def test_edges_of_nodes_that_this_pass_never_reaches_are_not_waited_for():
+    build = Builder()
+    x = build.op("exp", build.tensor("x", leaf=True))
+    a, _ = build.op("sin", x), build.op("cos", x)
+    build.backward(a)
+    recording = build.recording()
+    assert all(not frame_at(recording, i).waiting for i in range(len(recording.events) + 1))
+
+
+def test_a_pass_that_was_not_asked_for_a_leaf_leaves_it_out_of_waiting():
+    build = Builder()
+    w = build.parameter("w")
+    y = build.op("mul", build.op("mul", build.tensor("x", leaf=True), w), w)
+    one = build.start_pass(build.node_of[y], accumulates=False)
+    build.run(one, build.node_of[y])
+    build.finish_pass(one)
+    assert frame_at(build.recording(), len(build.events)).waiting == {}
+
+
+def test_an_error_half_way_leaves_what_waited_waiting():
+    build = Builder()
+    x = build.op("exp", build.tensor("x", leaf=True))
+    a, b = build.op("sin", x), build.op("cos", x)
+    build.backward(build.op("add", a, b), stop_after=2)
+    last = frame_at(build.recording(), len(build.events))
+    assert last.waiting == {build.node_of[x]: (1, 2)}
+    assert (last.phase, last.running, len(last.done)) == ("between", None, 2)
+
+
+def test_an_error_inside_a_node_ends_its_run():
+    build = Builder()
+    y = build.op("exp", build.tensor("x", leaf=True))
+    one = build.start_pass(build.node_of[y])
+    build.start(one, build.node_of[y])
+    build.finish_pass(one, "RuntimeError: planted")
+    last = frame_at(build.recording(), len(build.events))
+    assert (last.running, last.done) == (None, frozenset())
+
+
+def test_done_starts_again_with_each_pass():
+    build = Builder()
+    y = build.op("exp", build.tensor("x", leaf=True))
+    build.backward(y, retain_graph=True)
+    build.backward(y)
+    recording = build.recording()
+    assert len(after(recording, BackwardFinished, nth=0).done) == 2
+    assert len(after(recording, BackwardStarted, nth=1).done) == 0
+
+
+def test_a_nested_pass_gives_way_to_the_outer_one():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    y, z = build.op("own", x), build.op("sin", x)
+    outer = build.start_pass(build.node_of[y])
+    build.start(outer, build.node_of[y])
+    build.backward(z)
+    recording = build.recording()
+    inner = after(recording, NodeStarted, nth=1)
+    assert (inner.phase, inner.running) == ("backward 2", build.node_of[z])
+    last = frame_at(recording, len(recording.events))
+    assert (last.phase, last.pass_id, last.running) == ("backward 1", 1, build.node_of[y])
+
+
+def test_interleaved_passes_of_two_threads_are_told_apart_by_their_events():
+    build = Builder()
+    y = build.op("exp", build.tensor("x", leaf=True))
+    z = build.op("sin", build.tensor("w", leaf=True))
+    one, two = build.start_pass(build.node_of[y]), build.start_pass(build.node_of[z])
+    build.run(one, build.node_of[y])
+    build.run(two, build.node_of[z])
+    recording = build.recording()
+    assert after(recording, NodeFinished, nth=0).done == {build.node_of[y]}
+    assert after(recording, NodeFinished, nth=1).done == {build.node_of[z]}
+
+
+def test_grads_hold_the_sum_after_each_pass():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    y = build.op("exp", x)
+    build.backward(y, retain_graph=True)
+    build.backward(y)
+    recording = build.recording()
+    first = after(recording, BackwardFinished, nth=0).grads
+    second = after(recording, BackwardFinished, nth=1).grads
+    assert (first[x].norm, second[x].norm) == (1.0, 2.0)
+
+
+def test_a_grad_from_before_the_recording_is_there_from_the_first_frame():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    y = build.op("exp", x)
+    build.grads[x] = 5.0
+    build.backward(y)
+    recording = build.recording()
+    assert frame_at(recording, 0).grads[x].norm == 5.0
+    assert frame_at(recording, len(recording.events)).grads[x].norm == 6.0
+
+
+def test_a_grad_cleared_between_passes_is_gone_when_the_next_one_starts():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    y = build.op("exp", x)
+    build.backward(y, retain_graph=True)
+    build.grads.clear()
+    build.backward(y)
+    recording = build.recording()
+    assert x in after(recording, BackwardFinished, nth=0).grads
+    assert x not in after(recording, BackwardStarted, nth=1).grads
+
+
+def test_frames_of_one_step_are_equal_and_of_two_steps_are_not(two_layers):
+    assert frame_at(two_layers, 3) == frame_at(two_layers, 3)
+    assert frame_at(two_layers, 3) != frame_at(two_layers, 4)
+
+
+def test_everything_is_done_and_freed_at_the_end():
+    recording = perceptron(5, residual=True)
+    last = frame_at(recording, len(recording.events))
+    assert last.done == {node.id for node in recording.nodes}
+    assert (last.waiting, last.saved_alive, last.saved_nbytes) == ({}, (), 0)
+
+
+def test_a_chain_keeps_all_its_saved_tensors_until_backward():
+    frame = after(chain(50), BackwardStarted)
+    assert (frame.saved_nbytes, len(frame.saved_alive)) == (50 * 24, 50)
