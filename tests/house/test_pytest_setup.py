@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from notebooks.build import PINNED
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -27,6 +29,10 @@ def notebook(path, source, stored):
     cell = nbformat.v4.new_code_cell(source, execution_count=1, outputs=[output])
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
     return path
+
+
+def test_notebooks_are_built_and_tested_in_the_same_environment():
+    assert PINNED.items() <= os.environ.items()
 
 
 def test_a_notebook_with_its_outputs_passes(tmp_path):

@@ -32,11 +32,12 @@ def names(tmp_path_factory):
     ("folder", "pattern", "place"),
     [
         ("notebooks", "*.ipynb", "autograd_lab/teach/lessons"),
+        ("notebooks/solutions", "*.py", "autograd_lab/teach/lessons/solutions"),
         ("autograd_lab/teach/data", "*", "autograd_lab/teach/data"),
         ("autograd_lab/show/static", "*", "autograd_lab/show/static"),
         ("autograd_lab", "*.py", "autograd_lab"),
     ],
-    ids=["lessons", "data", "page", "code"],
+    ids=["lessons", "solutions", "data", "page", "code"],
 )
 def test_the_wheel_carries(names, folder, pattern, place):
     wanted = {f"{place}/{path.name}" for path in (ROOT / folder).glob(pattern) if path.is_file()}
@@ -46,4 +47,4 @@ def test_the_wheel_carries(names, folder, pattern, place):
 
 def test_the_wheel_carries_nothing_else(names):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"autograd_lab"}
-    assert not [name for name in names if "lessons" in name and not name.endswith(".ipynb")]
+    assert not [name for name in names if "build.py" in name or "/src/" in name]

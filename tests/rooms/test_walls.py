@@ -1,5 +1,6 @@
 """The rooms' contracts hold, and each of them can fail."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,10 @@ LINT = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports
 
 
 def python(code, cwd=ROOT):
+    uncoloured = {name: text for name, text in os.environ.items() if name != "FORCE_COLOR"}
+    command = [sys.executable, "-c", code]
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False
+        command, cwd=cwd, env=uncoloured, capture_output=True, text=True, check=False
     )
 
 
