@@ -38,6 +38,7 @@ class Measured:
     finite: bool | None = None
     note: str | None = None
     picture: Picture | None = None
+    bad_counts: tuple[int, int] | None = None  # NaNs and Infs of a tensor that is not finite
 
     def settle(self) -> None:
         """Work out, from the numbers kept, what was not measured; once `Measurer.finish` has fetched them."""
@@ -145,8 +146,8 @@ class Measurer:
             measured.finite = math.isfinite(measured.norm) or bool(wide.isfinite().all())
             if measured.finite and not 1e-150 < measured.norm < 1e150 and (scale := float(wide.abs().max())):
                 measured.norm = float(torch.linalg.vector_norm(wide / scale)) * scale
-            if not measured.finite and measured.picture is None:
-                measured.picture = self._add(picture_of(tensor, whole=True, with_values=False))
+            if not measured.finite:
+                measured.bad_counts = int(wide.isnan().sum()), int(wide.isinf().sum())
 
     def _keep_whole(self, tensor: torch.Tensor, measured: Measured) -> bool:
         """Keep numbers within the budget: all of a small tensor (then its norm comes from them: True), a picture of a large one."""

@@ -27,20 +27,18 @@ WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.compl
 class Picture:
     """A private copy of numbers on their way to a Detail.
 
-    data          the whole tensor, or block means when `sampled_from` is a shape; a tensor until `fetch`, then an array
-    with_values   False keeps the statistics only
+    data  the whole tensor, or block means when `sampled_from` is a shape; a tensor until `fetch`, then an array
     """
 
     data: Any
     sampled_from: tuple[int, ...] | None = None
-    with_values: bool = True
 
 
-def picture_of(tensor: torch.Tensor, *, whole: bool, with_values: bool = True) -> Picture:
+def picture_of(tensor: torch.Tensor, *, whole: bool) -> Picture:
     """Copy a dense tensor's numbers on its own device: all of them, or at most 32 x 32 block means. The caller runs it invisibly."""
     tensor = tensor.to(WIDE.get(tensor.dtype, tensor.dtype))
     if whole:
-        return Picture(data=tensor.clone(memory_format=torch.contiguous_format), with_values=with_values)
+        return Picture(data=tensor.clone(memory_format=torch.contiguous_format))
     return Picture(data=_block_means(tensor), sampled_from=tuple(tensor.shape))
 
 
@@ -86,14 +84,13 @@ def _block_means(tensor: torch.Tensor) -> np.ndarray:
     return means
 
 
-def detail_of(picture: Picture, *, with_histogram: bool = True) -> Detail:
+def detail_of(picture: Picture) -> Detail:
     """Statistics of the numbers kept; of a down-sampled picture the values alone."""
     array = picture.data
-    values = None
-    if picture.with_values:
-        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        shape, dtype = tuple(array.shape), array.dtype.name
-        values = Values(shape=shape, dtype=dtype, data=little.tobytes(), sampled_from=picture.sampled_from)
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    values = Values(
+        shape=tuple(array.shape), dtype=array.dtype.name, data=little.tobytes(), sampled_from=picture.sampled_from
+    )
     if picture.sampled_from is not None:
         return Detail(values=values)
     finite = np.isfinite(array)
@@ -106,7 +103,7 @@ def detail_of(picture: Picture, *, with_histogram: bool = True) -> Detail:
         nans=int(np.count_nonzero(np.isnan(array))),
         infs=int(np.count_nonzero(np.isinf(array))),
         negatives=int(np.count_nonzero(good < 0)),
-        histogram=_histogram(good) if with_histogram else None,
+        histogram=_histogram(good),
         values=values,
     )
 

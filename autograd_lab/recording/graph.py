@@ -114,7 +114,9 @@ class GradNode(Record):
     made_in_pass  the backward pass that made it (create_graph), None for the forward
     made_in_node  the node whose backward made it, None for the forward
     module, source  of the call that made it
-    formula       how grad_inputs follow from grad_outputs, one line per input; None where no rule is known
+    formula       torch's own, one line per input ("self: grad * result"); for a Python Function where its backward is defined;
+                  None where none is known
+    rule          the same as people write it, in one line ("da = g @ b.T, db = a.T @ g"), for the common nodes; else None
     """
 
     id: NodeId
@@ -128,6 +130,7 @@ class GradNode(Record):
     module: str | None = None
     source: SourceLine | None = None
     formula: str | None = None
+    rule: str | None = None
 
     @property
     def short_name(self) -> str:

@@ -1,0 +1,183 @@
+"""Turn the Python stack of a call into its place: the user's line, the module that runs, and why it runs.
+
+Nothing is hooked and no frame is kept: modules are met on the stack, as the `self` of torch's `Module._call_impl`. The
+one trace is an entry in that frame's own dictionary of locals, which numbers the module's calls and dies with the frame.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from autograd_lab.torch_private import CALL_IMPL
+
+from .expressions import callee
+
+__all__ = ["ModuleCall", "Place", "Places", "global_name", "user_frame"]
+
+TORCH = str(Path(torch.__file__).parent) + "/"
+STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
+OURS = tuple(str(Path(__file__).parents[1] / name) for name in ("capture/", "doors", "torch_private"))
+USER, LIBRARY, OPTIMIZER, INITIALISER, CHECKPOINT = range(5)
+MARK = "__autograd_lab_call__"
+
+
+class ModuleCall(NamedTuple):
+    """One call of one module: `path` as in `named_modules`, `number` counts that module's calls from 1."""
+
+    path: str
+    type_name: str
+    number: int
+
+
+class Place(NamedTuple):
+    """Where a call happened; `code` and `instruction` give the line and the columns of the user's expression."""
+
+    code: CodeType | None
+    instruction: int
+    module: ModuleCall | None
+    optimizer: str | None
+    is_initialiser: bool
+    is_recomputed: bool
+    step: int = 0  # number of the optimizer's step
+
+
+@dataclass(slots=True)
+class Places:
+    """Read the stack for one recorder.
+
+    entry  the code object of the frame that opened the recording: the walk ends there
+    """
+
+    entry: CodeType | None = None
+    parameter_names: dict[int, str] = field(default_factory=dict)
+    _paths: dict[int, str] = field(default_factory=dict)
+    _roots: list[nn.Module] = field(default_factory=list)
+    _calls: dict[str, int] = field(default_factory=dict)
+    _steps: int = 0
+
+    def add_root(self, module: nn.Module, prefix: str = "") -> None:
+        """Learn the paths of a module tree and the names of its parameters; the tree is held until `forget`."""
+        self._roots.append(module)
+        dot = f"{prefix}." if prefix else ""
+        for path, child in module.named_modules():
+            self._paths.setdefault(id(child), (dot + path if path else prefix))
+        for path, parameter in module.named_parameters():
+            self.parameter_names.setdefault(id(parameter), dot + path)
+
+    @property
+    def roots(self) -> tuple[nn.Module, ...]:
+        """The module trees met so far."""
+        return tuple(self._roots)
+
+    def forget(self) -> None:
+        """Let go of the modules."""
+        self._roots.clear()
+        self._paths.clear()
+
+    def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:
+        """The place of a call made from `frame`; inside a backward the whole stack is read, to see recomputation."""
+        code, instruction, module, optimizer = None, 0, None, None
+        is_initialiser = is_recomputed = False
+        step = 0
+        while frame is not None:
+            here = frame.f_code
+            kind = _KINDS.get(here.co_filename)
+            if kind is None:
+                kind = _KINDS[here.co_filename] = _kind_of(here.co_filename)
+            if kind == USER:
+                if code is None:
+                    code, instruction = here, frame.f_lasti
+            elif here is CALL_IMPL:
+                if module is None:
+                    module = self._module_call(frame)
+            elif code is None and kind == OPTIMIZER:
+                if here.co_name == "step" and isinstance(owner := frame.f_locals.get("self"), torch.optim.Optimizer):
+                    optimizer, step = type(owner).__name__, self._step_number(frame)
+            elif code is None and kind == INITIALISER:
+                is_initialiser = True
+            elif in_backward and kind == CHECKPOINT:
+                is_recomputed = True
+            if not in_backward and code is not None and (module is not None or here is self.entry):
+                break
+            frame = frame.f_back
+        return Place(code, instruction, module, optimizer, is_initialiser, is_recomputed, step)
+
+    def _module_call(self, frame: FrameType) -> ModuleCall | None:
+        local: Any = frame.f_locals
+        call = local.get(MARK)
+        if call is not None and call[0] is self:
+            return call[1]
+        module = local.get("self")
+        if not isinstance(module, nn.Module):
+            return None
+        path = self._paths.get(id(module))
+        if path is None:
+            self._meet_root(module, frame)
+            path = self._paths.get(id(module), type(module).__name__)
+        number = self._calls[path] = self._calls.get(path, 0) + 1
+        local[MARK] = (self, call := ModuleCall(path, type(module).__name__, number))
+        return call
+
+    def _step_number(self, frame: FrameType) -> int:
+        local: Any = frame.f_locals
+        if local.get(MARK, (None,))[0] is not self:
+            self._steps += 1
+            local[MARK] = (self, self._steps)
+        return local[MARK][1]
+
+    def _meet_root(self, module: nn.Module, frame: FrameType) -> None:
+        """A module outside the known trees: its outermost caller is the root, named as the user's variable that holds it."""
+        caller, above = frame, frame.f_back
+        while above is not None and above.f_code is not self.entry:
+            if above.f_code is CALL_IMPL and isinstance(above.f_locals.get("self"), nn.Module):
+                module, caller = above.f_locals["self"], above
+            above = above.f_back
+        if id(module) in self._paths:
+            return
+        user = user_frame(caller.f_back)
+        name = global_name(user, module) or (user and callee(user.f_code, user.f_lasti)) or type(module).__name__
+        taken = set(self._paths.values())
+        unique, number = name, 2
+        while unique in taken:
+            unique, number = f"{name}#{number}", number + 1
+        self.add_root(module, unique)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is neither torch's, the standard library's nor ours."""
+    while frame is not None and _kind_of(frame.f_code.co_filename) != USER:
+        frame = frame.f_back
+    return frame
+
+
+def global_name(frame: FrameType | None, value: object) -> str | None:
+    """A global variable of the frame's module that is bound to `value`.
+
+    Locals of a function are never read: on Python < 3.13 that would keep everything they hold alive until it returns.
+    """
+    for name, bound in list(frame.f_globals.items()) if frame is not None else ():
+        if bound is value and not name.startswith("_"):
+            return name
+    return None
+
+
+def _kind_of(file: str) -> int:
+    if file.startswith(TORCH):
+        inner = file[len(TORCH) :]
+        if inner.startswith("optim/"):
+            return OPTIMIZER
+        return {"nn/init.py": INITIALISER, "utils/checkpoint.py": CHECKPOINT}.get(inner, LIBRARY)
+    if file.startswith(OURS) or file.startswith("<frozen"):
+        return LIBRARY
+    return LIBRARY if file.startswith(STDLIB) and "site-packages" not in file else USER
+
+
+_KINDS: dict[str, int] = {}
+

@@ -1,0 +1,167 @@
+"""Turn a `with` block into a Recording."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import torch
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from autograd_lab import torch_private
+from autograd_lab.errors import RecordingError
+from autograd_lab.recording import Recording
+
+from .assemble import assemble
+from .engine_tap import EngineTap
+from .function_tap import FunctionTap
+from .places import user_frame
+from .tape import Tape
+
+__all__ = ["Recorder", "record", "record_step"]
+
+MAX_BYTES = 64_000_000
+VALUES = ("none", "auto", "all")
+
+
+def record(model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES) -> Recorder:
+    """Record what forward and backward really do inside a `with` block, on CPU or GPU, and change nothing.
+
+    model      names parameters and modules by their paths, and lets unused and frozen parameters be seen; without it, modules
+               are named as they are met
+    values     "none": norm, rms and finite-or-not of forward outputs and gradients; "auto": also statistics and values of tensors
+               of at most 1024 elements, and a picture of 32 x 32 block means of larger ones; "all": statistics and values of
+               everything, within the budget
+    max_bytes  bound on the values kept; what did not fit is said in the recording
+
+    Returns a Recorder; its `.recording` is there when the block has ended, also after an exception.
+    Raises RecordingError for other `values`, a negative budget or a model that is no `nn.Module`.
+
+    Example:
+        >>> import torch, autograd_lab as al
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> with al.record() as rec:
+        ...     y = x * x + x
+        ...     y.backward()
+        >>> [node.short_name for node in rec.recording.nodes]
+        ['AddBackward0', 'MulBackward0', 'AccumulateGrad']
+        >>> x.grad
+        tensor(7.)
+    """
+    return Recorder(model, values=values, max_bytes=max_bytes)
+
+
+def record_step(
+    fn: Callable[[], object], *, model: nn.Module | None = None, values: str = "auto", max_bytes: int = MAX_BYTES
+) -> Recording:
+    """Call `fn`, which takes no arguments and does forward and backward itself, and return the recording.
+
+    The other arguments are those of `record`. An exception of `fn` passes through unchanged.
+
+    Example:
+        >>> import torch, autograd_lab as al
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> recording = al.record_step(lambda: (w * 3).sum().backward())
+        >>> len(recording.nodes)
+        3
+    """
+    recorder = Recorder(model, values=values, max_bytes=max_bytes)
+    with recorder:
+        fn()
+    return recorder.recording
+
+
+class Recorder:
+    """A recording in the making: a context manager, used once."""
+
+    def __init__(self, model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES) -> None:
+        """Check the settings; nothing is watched before the block begins."""
+        if values not in VALUES:
+            message = f"record() got values={values!r}.\nIt must be one of {', '.join(map(repr, VALUES))}.\nSee help(record)."
+            raise RecordingError(message, values=values)
+        if not isinstance(max_bytes, int) or max_bytes < 0:
+            message = f"record() got max_bytes={max_bytes!r}.\nThe budget is a number of bytes, 0 or more.\nThe default is {MAX_BYTES}."
+            raise RecordingError(message, max_bytes=max_bytes)
+        if model is not None and not isinstance(model, nn.Module):
+            message = (
+                f"record() got a {type(model).__name__} as its model.\n"
+                "The model gives names to parameters and modules, so it must be an nn.Module.\n"
+                "Without one, write record() and it names modules as it meets them; a function goes to record_step(fn)."
+            )
+            raise RecordingError(message, model=type(model).__name__)
+        self._model = model
+        self._tape = Tape(values, max_bytes)
+        self._exit = ExitStack()
+        self._recording: Recording | None = None
+        self._state = "new"
+
+    @property
+    def recording(self) -> Recording:
+        """What the block did; there once the block has ended. Raises RecordingError before."""
+        if self._state != "ended":
+            message = (
+                "There is no recording yet: the block has not ended.\n"
+                "A Recorder records from `with record() as rec:` to the end of that block.\n"
+                "Read rec.recording after the block."
+            )
+            raise RecordingError(message)
+        if self._recording is None:
+            self._recording = assemble(self._tape)
+        return self._recording
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        if self._state != "new":
+            message = "This Recorder was used before.\nA Recorder records one block.\nCall record() again for another."
+            raise RecordingError(message)
+        self._state = "watching"
+        frame = user_frame(sys._getframe(1))  # noqa: SLF001
+        self._tape.places.entry = frame.f_code if frame else None
+        with ExitStack() as stack:  # undone if anything below is interrupted
+            stack.callback(self._tape.let_go)
+            if self._model is not None:
+                self._meet_model(self._model)
+            functions = FunctionTap(self._tape)
+            engine = EngineTap(self._tape, functions)
+            stack.callback(engine.stop)
+            engine.start()
+            stack.enter_context(functions)
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop watching, whatever happened; the exception passes through."""
+        try:
+            if error is not None:
+                first = str(error).partition("\n")[0]
+                text = f"The block ended with {type(error).__name__}: {first}"
+                self._tape.events.append(("exception", 0, None, text))
+        finally:
+            self._model = None
+            self._state = "ended"
+            self._exit.close()
+
+    def _meet_model(self, model: nn.Module) -> None:
+        tape = self._tape
+        inner = getattr(model, "_orig_mod", model)  # of torch.compile
+        tape.places.add_root(inner)
+        with torch_private.without_torch_function():
+            for name, parameter in inner.named_parameters():
+                tape.tensor_names.setdefault(tape.identify(parameter), name)
+        if any(isinstance(module, torch.jit.ScriptModule) for module in inner.modules()):
+            tape.not_seen["scripted"] = (
+                "The model holds scripted modules: TorchScript runs their calls in C++, so their forward is not seen. "
+                "Record the eager module to see inside."
+            )
+        if isinstance(inner, DistributedDataParallel):
+            tape.not_seen["ddp"] = "Under DistributedDataParallel the gradients here are this rank's own, before the reduction."
+        if isinstance(inner, DataParallel):
+            tape.not_seen["data parallel"] = (
+                "DataParallel runs its replicas on other threads, whose forward calls are not seen. Record model.module to see them."
+            )

@@ -1,0 +1,57 @@
+"""Turn what a node keeps for backward into slots, before the engine runs and without calling anybody's unpack hook."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+from autograd_lab import torch_private
+
+from .tape import RawSlot, Tape
+
+__all__ = ["read_slots"]
+
+
+def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
+    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has switched off torch functions."""
+    slots = []
+    for name, value_name, raw in torch_private.raw_saved(node):
+        hook = raw.unpack_hook
+        if hook is not None:
+            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__).replace(".<locals>", "")
+            slots.append(RawSlot(name=name, packed_by=packed_by))
+            continue
+        problem = None
+        try:
+            tensor = torch_private.saved_value(node, value_name, raw)
+        except RuntimeError as error:
+            tensor, problem = raw.data, _problem(str(error))
+        if tensor is not None:
+            slots.append(_slot(name, tensor, tape, problem))
+        elif problem is not None:
+            slots.append(RawSlot(name=name, problem=problem))
+    return slots
+
+
+def _slot(name: str, tensor: torch.Tensor, tape: Tape, problem: str | None) -> RawSlot:
+    strided = tensor.layout is torch.strided and not torch_private.batched_or_wrapped(tensor)
+    return RawSlot(
+        name=name,
+        shape=tuple(tensor.shape),
+        dtype=tensor.dtype,
+        version=None if tensor.is_inference() else tensor._version,
+        nbytes=tensor.numel() * tensor.itemsize,
+        storage=tensor.untyped_storage().data_ptr() if strided else None,
+        tensor=tape.find(tensor),
+        problem=problem,
+    )
+
+
+def _problem(message: str) -> str | None:
+    """What torch would raise, in few words; None for errors that concern only our way of reading."""
+    versions = re.search(r"is at version (\d+); expected version (\d+)", message)
+    if versions:
+        return f"modified in place: saved at version {versions[2]}, now {versions[1]}"
+    return "already freed by an earlier backward" if "second time" in message else None

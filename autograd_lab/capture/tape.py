@@ -1,0 +1,165 @@
+"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it into a Recording.
+
+Everything here is on the user's critical path: plain tuples and slots, no frozen records, no strings built.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+from autograd_lab import torch_private
+
+from .measuring import Measured, Measurer
+from .places import Place, Places
+
+__all__ = ["RawNode", "RawOp", "RawSlot", "Shot", "Tape", "ThreadState"]
+
+
+class Shot(NamedTuple):
+    """A snapshot to come."""
+
+    tensor: int
+    version: int | None
+    measured: Measured
+
+
+@dataclass(slots=True)
+class RawOp:
+    """One forward call; `last_node` is (sequence number, name) of its first output's grad_fn, to check a match by number."""
+
+    function: Any
+    place: Place
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    is_inplace: bool
+    is_direct: bool
+    last_node: tuple[int, str] | None
+    nodes: list[int] = field(default_factory=list)
+    new_inputs: tuple[tuple[int, tuple[int | str, ...]], ...] = ()
+    storages: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class RawSlot:
+    """One saved tensor of a node."""
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    dtype: torch.dtype | None = None
+    version: int | None = None
+    nbytes: int = 0
+    storage: int | None = None
+    tensor: int | None = None
+    packed_by: str | None = None
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class RawNode:
+    """One grad_fn."""
+
+    name: str
+    edges: tuple[tuple[int, int] | None, ...] = ()
+    saved: list[RawSlot] = field(default_factory=list)
+    leaf: int | None = None
+    made_by: int | None = None
+    made_in: tuple[int, int] | None = None
+    defined_at: tuple[str, int] | None = None
+
+
+@dataclass(slots=True)
+class ThreadState:
+    """What is open in one thread: nodes that started, engine calls that run."""
+
+    index: int
+    open_nodes: list[int] = field(default_factory=list)
+    passes: list[Any] = field(default_factory=list)
+
+    @property
+    def inside(self) -> int | None:
+        """The innermost open node."""
+        return self.open_nodes[-1] if self.open_nodes else None
+
+
+class Tape:
+    """Events as (kind, thread, inside, *facts), in order; ids are positions in the lists."""
+
+    def __init__(self, values: str, budget_nbytes: int) -> None:
+        self.measurer = Measurer(values, budget_nbytes)
+        self.places = Places()
+        self.events: list[tuple[Any, ...]] = []
+        self.ops: list[RawOp] = []
+        self.nodes: list[RawNode] = []
+        self.tensors: list[tuple[Any, ...]] = []
+        self.tensor_names: dict[int, str] = {}
+        self.accumulators: dict[int, int] = {}
+        self.made_by: dict[int, int] = {}
+        self.made_in: dict[int, tuple[int, int]] = {}
+        self.not_seen: dict[str, str] = {}
+        self.pass_count = 0
+        self.has_retained = False
+        self.main_thread = threading.get_ident()
+        self.measured: set[int] = set()  # forward tensors whose value is on the tape
+        self._shots: dict[int, Shot] = {}  # the last one of each tensor: an unchanged version is measured once
+        self._threads: dict[int, ThreadState] = {}
+        self._ids: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+
+    def thread(self) -> ThreadState:
+        """The state of the calling thread."""
+        ident = threading.get_ident()
+        state = self._threads.get(ident)
+        if state is None:
+            state = self._threads.setdefault(ident, ThreadState(len(self._threads)))
+        return state
+
+    def identify(self, tensor: torch.Tensor) -> int:
+        """The id of a tensor, new at the first meeting. The caller has switched off torch functions."""
+        known = self._ids.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        number = len(self.tensors)
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        self.tensors.append(
+            (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
+        )
+        self._ids[id(tensor)] = (weakref.ref(tensor), number)
+        return number
+
+    def find(self, tensor: torch.Tensor) -> int | None:
+        """The id of a tensor that was met before."""
+        known = self._ids.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
+
+    def shoot(self, tensor: torch.Tensor) -> Shot:
+        """Take a snapshot. The caller has switched off torch functions."""
+        version = None if tensor.is_inference() else tensor._version
+        number = self.identify(tensor)
+        shot = self._shots.get(number)
+        if shot is None or shot.version != version or version is None:
+            shot = self._shots[number] = Shot(number, version, self.measurer.take(tensor, version))
+        return shot
+
+    def failed(self, error: Exception) -> None:
+        """Our own code failed: the user's program goes on, and the recording says so."""
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown place"
+        self.not_seen["recorder failed"] = (
+            f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it was looking at is missing. "
+            "Please report it."
+        )
+
+    def let_go(self) -> None:
+        """Forget everything that belongs to the user's program."""
+        self.places.forget()
+        self._ids.clear()
+        self._shots.clear()
+        self._threads.clear()
+        with torch_private.without_torch_function():
+            self.measurer.finish()
