@@ -45,4 +45,5 @@ class Verdict:
         body = f"{name}: {html.escape(headline)}"
         if rest:
             body += f'<pre style="margin:4px 0 0 0">{html.escape(rest)}</pre>'
-        return f'<div style="border-left:4px solid {colour};padding:2px 10px">{body}</div>'
+        style = f"border-left:4px solid {colour};padding:2px 10px;margin:4px 0"
+        return f'<div style="{style}">{body}</div>'

@@ -1,0 +1,5 @@
+"""The exercises and predictions of the lessons, one module for each lesson."""
+
+from autograd_lab.teach.exercises import tape
+
+__all__ = ["tape"]

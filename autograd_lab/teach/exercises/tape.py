@@ -1,0 +1,156 @@
+"""Exercises and predictions of lesson 01: a tape of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import torch
+
+from autograd_lab.teach.exercise import Exercise
+from autograd_lab.teach.prediction import Prediction
+
+__all__ = ["backward_order", "first_node", "grad_of_a", "max_rule", "overwritten", "two_paths"]
+
+Pairs = Sequence[tuple[float, float]]
+
+_ORDERS = list(permutations(("AddBackward", "MulBackward", "PowBackward")))
+
+
+def _two_numbers(generator: torch.Generator) -> dict[str, Any]:
+    a, b = torch.randint(2, 10, (2,), generator=generator).tolist()
+    return {"a": float(a), "b": float(b)}
+
+
+def _three_pairs(generator: torch.Generator) -> dict[str, Any]:
+    """One pair with the first number larger, one with the second, one tie."""
+    low, high, tie = torch.randint(1, 10, (3,), generator=generator).double().tolist()
+    high += low
+    return {"pairs": [(high, low), (low, high), (tie, tie)]}
+
+
+def _an_order(generator: torch.Generator) -> dict[str, Any]:
+    place = torch.randint(0, len(_ORDERS), (1,), generator=generator).item()
+    return {"order": list(_ORDERS[int(place)])}
+
+
+def _torch_gradients(a: float, b: float) -> tuple[float, float]:
+    x, y = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (a, b))
+    grads = torch.autograd.grad(x * y + y * y, (x, y))
+    return grads[0].item(), grads[1].item()
+
+
+def _torch_max(pairs: Pairs) -> list[tuple[float, float]]:
+    """Gradients of torch's own maximum: a tie is shared in halves."""
+    table = torch.tensor(list(pairs), dtype=torch.float64, requires_grad=True)
+    torch.maximum(table[:, 0], table[:, 1]).sum().backward()
+    assert table.grad is not None
+    return [tuple(row) for row in table.grad.tolist()]
+
+
+first_node = Prediction(
+    "first_node", choices=["PowBackward", "AddBackward", "MulBackward", "AccumulateGrad"]
+)
+grad_of_a = Prediction("grad_of_a", number=True)
+overwritten = Prediction("overwritten", choices=[64, 48, 16])
+
+two_paths = Exercise(
+    "two_paths",
+    make=_two_numbers,
+    oracle=_torch_gradients,
+    wrong=[
+        (
+            "b is used in both terms: the second path must be added (+=), it doesn't replace (=)",
+            lambda a, b: (b, 2 * b),
+        ),
+        (
+            "b is used in both terms: the path through b * b is missing in its gradient",
+            lambda a, b: (b, a),
+        ),
+        (
+            "b * b uses b twice, so its slope is 2 * b",
+            lambda a, b: (b, a + b),
+        ),
+        (
+            "the right two numbers, the wrong way round: first a's gradient, then b's",
+            lambda a, b: (a + 2 * b, b),
+        ),
+        (
+            "that is the value of g in both places, not its slopes",
+            lambda a, b: (a * b + b * b, a * b + b * b),
+        ),
+    ],
+    hints=[
+        "Write down every path from g back to a, and every path back to b.",
+        "Multiply the slopes along a path; add what arrives by different paths.",
+        "There is one path to a, with slope b. There are two terms that reach b.",
+    ],
+)
+
+max_rule = Exercise(
+    "max_rule",
+    make=_three_pairs,
+    oracle=_torch_max,
+    wrong=[
+        (
+            "both inputs get the whole gradient; the smaller one doesn't move the result at all",
+            lambda pairs: [(1.0, 1.0) for _ in pairs],
+        ),
+        (
+            "right except for ties: there all goes to the first input; torch shares it in halves",
+            lambda pairs: [(float(x >= y), float(x < y)) for x, y in pairs],
+        ),
+        (
+            "right except for ties: there all goes to the second input; torch shares it in halves",
+            lambda pairs: [(float(x > y), float(x <= y)) for x, y in pairs],
+        ),
+        (
+            "right except for ties: there both get the whole gradient; torch shares it in halves",
+            lambda pairs: [(float(x >= y), float(x <= y)) for x, y in pairs],
+        ),
+        (
+            "right except for ties: there nobody gets a gradient; torch shares it in halves",
+            lambda pairs: [(float(x > y), float(x < y)) for x, y in pairs],
+        ),
+        (
+            "the smaller input gets the gradient: it is the larger one that moves the result",
+            lambda pairs: [slopes[::-1] for slopes in _torch_max(pairs)],
+        ),
+        (
+            "those are the slopes of a product; the larger input moves the result one to one",
+            lambda pairs: [(y, x) for x, y in pairs],
+        ),
+    ],
+    hints=[
+        "Move the larger input by a little: how far does the result move? And the smaller one?",
+        "There are three cases: x larger, y larger, a tie.",
+        "torch's maximum gives half to each input of a tie.",
+    ],
+)
+
+backward_order = Exercise(
+    "backward_order",
+    make=_an_order,
+    oracle=lambda order: order,
+    wrong=[
+        (
+            "that is the order of the forward pass; what you write last runs first backward",
+            lambda order: order[::-1],
+        ),
+        (
+            "the first node is right, the two others are swapped",
+            lambda order: [order[0], order[2], order[1]],
+        ),
+        (
+            "the last node is right, the two others are swapped",
+            lambda order: [order[1], order[0], order[2]],
+        ),
+        ("there is one operation too few", lambda order: order[:2]),
+    ],
+    hints=[
+        "The node that runs first backward belongs to the operation that runs last forward.",
+        "Read the order from its end and write one operation around the other.",
+        "((a + 1) * 2) ** 2 runs PowBackward, MulBackward, AddBackward.",
+    ],
+)
