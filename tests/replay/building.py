@@ -154,7 +154,7 @@ class Builder:
         self.events.append(BackwardFinished(pass_id=pass_id, error=error))
 
     def backward(self, output, *, gain=1.0, stop_after=None, **fields):
-        """Run one node; `returned` is the norm for all its edges, or one for each (None: none)."""
+        """Run the engine from `output`: inner nodes newest first, then the leaves."""
         root = self.node_of[output]
         pass_id = self.start_pass(root, **fields)
         order = self.order_from(root)
