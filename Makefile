@@ -5,6 +5,8 @@ CONSTRAINTS ?= constraints.txt
 TORCH_INDEX ?=
 # One process per core; the cells of one notebook share a kernel, so a file stays in one process.
 PYTEST_ARGS ?= -n 2 --dist loadfile
+# For example --no-browser, or --allow-root in a container.
+LAB_ARGS ?=
 
 .PHONY: demo lab test check lint bench notebooks clean links
 
@@ -13,7 +15,7 @@ demo: .venv/ready-run
 
 lab: .venv/ready-lab
 	.venv/bin/autograd-lab notebooks learn
-	.venv/bin/jupyter lab learn
+	.venv/bin/jupyter lab learn $(LAB_ARGS)
 
 test: .venv/ready-test
 	.venv/bin/python -m pytest $(PYTEST_ARGS)

@@ -1,5 +1,6 @@
 """constraints.txt pins what pyproject.toml asks for, and only versions that it accepts."""
 
+import sys
 import tomllib
 from importlib.metadata import distributions
 from itertools import chain
@@ -41,15 +42,15 @@ def test_a_direct_dependency_has_a_lower_bound_that_its_pin_satisfies(wanted):
     assert wanted.specifier.contains(pin.version)
 
 
-def test_what_installed_dependencies_ask_for_is_pinned():
+@pytest.mark.skipif(sys.platform != "linux", reason="the pins were made on Linux")
+def test_what_pinned_packages_ask_for_is_pinned():
     installed = {canonicalize_name(found.name): found for found in distributions()}
     waiting, reached = {canonicalize_name(wanted.name) for wanted in DIRECT}, set()
     while waiting:
-        name = waiting.pop()
-        if name in installed and name not in reached:
-            reached.add(name)
+        reached.add(name := waiting.pop())
+        if name in installed and name in PINS and PINS[name].contains(installed[name].version):
             asked = map(Requirement, installed[name].requires or [])
             needed = (one for one in asked if not one.marker or one.marker.evaluate({"extra": ""}))
-            waiting |= {canonicalize_name(one.name) for one in needed}
+            waiting |= {canonicalize_name(one.name) for one in needed} - reached
     from_torch_alone = {name for name in reached if name.startswith(("nvidia-", "cuda-", "triton"))}
-    assert reached - from_torch_alone - set(PINS) - {"setuptools"} == set()
+    assert reached - from_torch_alone - {"setuptools"} <= set(PINS)
