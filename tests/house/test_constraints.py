@@ -53,4 +53,4 @@ def test_what_pinned_packages_ask_for_is_pinned():
             needed = (one for one in asked if not one.marker or one.marker.evaluate({"extra": ""}))
             waiting |= {canonicalize_name(one.name) for one in needed} - reached
     from_torch_alone = {name for name in reached if name.startswith(("nvidia-", "cuda-", "triton"))}
-    assert reached - from_torch_alone - {"setuptools"} <= set(PINS)
+    assert reached - from_torch_alone <= set(PINS)
