@@ -192,7 +192,7 @@ def _raised(error: Exception) -> str:
     return f"your code raised {type(error).__name__}" + (f": {headline}" if headline else "")
 
 
-def _copied(tree: Any) -> Any:
+def _copied(tree: Any) -> Any:  # noqa: ANN401 (data of an exercise are anything)
     """A deep copy that keeps `requires_grad`, and drops the graph that deepcopy refuses."""
     if isinstance(tree, torch.Tensor):
         return tree.detach().clone().requires_grad_(tree.requires_grad)

@@ -107,7 +107,7 @@ class Prediction:
         remember("prediction", verdict, tried=False)
         return verdict
 
-    def _is_right(self, actual: Any) -> bool:
+    def _is_right(self, actual: Any) -> bool:  # noqa: ANN401 (text or number)
         if self._guess is None or not self.is_number:
             return self._guess == actual
         return math.isclose(self._guess, actual, rel_tol=_CLOSE)

@@ -1,0 +1,228 @@
+"""Every rule of an exercise: blanks, values, functions, mistakes, data, hints, solutions."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from autograd_lab.errors import ExerciseError
+from autograd_lab.teach import Exercise, progress
+
+VARIANTS = range(20)
+MISTAKES = [
+    ("that is the value, not the derivative", lambda x: x**3),
+    ("the power comes down, did you multiply by it?", lambda x: x**2),
+]
+
+
+def draw(generator):
+    return {"x": torch.randint(1, 5, (3,), generator=generator).double()}
+
+
+def derivative(x):
+    return 3 * x**2
+
+
+def cube(**options):
+    fields = {"make": draw, "oracle": derivative, "wrong": MISTAKES, "hints": ["first", "second"]}
+    return Exercise("cube", **{**fields, **options})
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request, monkeypatch):
+    monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", str(request.param))
+
+
+@pytest.mark.usefixtures("variant")
+def test_the_oracle_is_correct():
+    assert cube().check(derivative).ok
+
+
+@pytest.mark.usefixtures("variant")
+@pytest.mark.parametrize(("hint", "mistake"), MISTAKES, ids=["value", "no factor"])
+def test_each_mistake_gets_its_own_hint(hint, mistake):
+    verdict = cube().check(mistake)
+    assert repr(verdict) == f"cube: not yet: {hint}"
+    assert not verdict.ok
+
+
+@pytest.mark.usefixtures("variant")
+def test_data_under_which_a_mistake_would_be_right_are_drawn_again():
+    x = cube().data()["x"]
+    assert not torch.equal(x**3, derivative(x))
+
+
+def test_a_draw_that_hides_a_mistake_does_occur():
+    draws = [draw(torch.Generator().manual_seed(seed))["x"] for seed in range(200)]
+    assert any(torch.equal(x**3, derivative(x)) for x in draws)
+
+
+@pytest.mark.parametrize("blank", [..., lambda x: ..., lambda x: [1, ...], [..., 1]])
+def test_a_blank_is_not_answered_yet(blank):
+    verdict = cube().check(blank)
+    assert verdict.text == "not answered yet"
+    assert not verdict.ok
+
+
+@pytest.mark.parametrize("skeleton", [lambda x: 2 * ..., lambda x: x + ..., lambda x: (...).sum()])
+def test_computing_with_a_blank_is_not_answered_yet(skeleton):
+    assert cube().check(skeleton).text.startswith("not answered yet: a ... still stands")
+
+
+def test_a_function_without_return_is_told():
+    assert "return" in cube().check(lambda x: None).text
+
+
+def test_a_value_is_judged_like_a_function():
+    exercise = cube()
+    value = derivative(**exercise.data())
+    assert exercise.check(value).ok
+    assert exercise.check(value.tolist()).ok
+    assert exercise.check(value.float().requires_grad_()).ok
+
+
+def test_code_that_raises_is_named_in_one_line():
+    verdict = cube().check(lambda x: 1 / 0)
+    assert verdict.text == "your code raised ZeroDivisionError: division by zero"
+
+
+def test_a_long_message_is_cut():
+    def shout(x):
+        raise ValueError("long " * 200 + "\nsecond line")
+
+    text = cube().check(shout).text
+    assert len(text) < 300
+    assert "second" not in text
+
+
+def test_an_interrupt_is_not_swallowed():
+    def stop(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cube().check(stop)
+
+
+def test_other_parameter_names_are_told():
+    text = cube().check(lambda y: y).text
+    assert "takes (y)" in text
+    assert "called with (x)" in text
+
+
+def test_a_wrong_shape_comes_before_the_values():
+    assert "shape (2,) where (3,)" in cube().check(lambda x: x[:2]).text
+
+
+def test_an_answer_in_place_damages_neither_data_nor_later_checks():
+    exercise = cube()
+    before = exercise.data()["x"]
+    exercise.check(lambda x: x.mul_(0))
+    exercise.data()["x"].zero_()
+    assert torch.equal(exercise.data()["x"], before)
+    assert exercise.check(derivative).ok
+
+
+def test_data_keep_requires_grad_and_nested_parts_are_copies_too():
+    kept = {
+        "w": torch.ones(2, requires_grad=True),
+        "parts": [torch.ones(1), (np.ones(2), "word")],
+    }
+    exercise = Exercise("nested", make=lambda g: kept, oracle=lambda w, parts: w.sum())
+    data = exercise.data()
+    assert data["w"].requires_grad
+    data["parts"][0].zero_()
+    data["parts"][1][0][:] = 0
+    assert kept["parts"][0].item() == 1
+    assert kept["parts"][1][0].sum() == 2
+
+
+def test_data_differ_between_learners_and_stay_the_same_for_one(monkeypatch):
+    drawn = set()
+    for learner in ("anna", "ben", "chi", "anna"):
+        monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", learner)
+        drawn.add(tuple(cube().data()["x"].tolist()))
+    assert 1 < len(drawn) < 4
+
+
+def test_an_empty_variant_is_variant_0(monkeypatch):
+    wanted = cube().data()["x"]
+    monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", "")
+    assert torch.equal(cube().data()["x"], wanted)
+
+
+def test_torchs_random_state_is_not_touched():
+    before = torch.get_rng_state()
+    exercise = cube()
+    exercise.data()
+    exercise.check(derivative)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_mistakes_that_no_data_tell_apart_are_an_error_of_the_author():
+    twins = [("one", lambda x: x), ("two", lambda x: x * 1)]
+    with pytest.raises(ExerciseError, match="always the same") as caught:
+        cube(wrong=twins).data()
+    assert caught.value.facts["name"] == "cube"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"oracle": 3}, "can't be called"),
+        ({"hints": "one string"}, "list of hints"),
+        ({"wrong": [("hint",)]}, "pairs"),
+        ({"wrong": [("same", derivative), ("same", derivative)]}, "own"),
+        ({"tol": -1.0}, "tol"),
+        ({"tol": float("nan")}, "tol"),
+    ],
+)
+def test_a_bad_setup_is_refused(options, word):
+    with pytest.raises(ExerciseError, match=word):
+        cube(**options)
+
+
+@pytest.mark.parametrize("name", ["two words", "", "a\nb"])
+def test_a_name_is_one_word(name):
+    with pytest.raises(ExerciseError, match="one word"):
+        Exercise(name, make=draw, oracle=derivative)
+
+
+def test_hints_come_in_steps_and_the_last_one_stays():
+    exercise = cube()
+    texts = [exercise.hint().text for _ in range(3)]
+    assert texts == ["hint 1 of 2: first", "hint 2 of 2: second", "hint 2 of 2: second"]
+
+
+def test_an_exercise_without_hints_says_so():
+    assert "no hints" in cube(hints=()).hint().text
+
+
+def test_the_solution_is_shown_only_after_an_attempt():
+    exercise = cube()
+    exercise.check(...)
+    assert "3 * x**2" not in exercise.solution().text
+    exercise.check(lambda x: x)
+    assert "return 3 * x**2" in exercise.solution().text
+
+
+def test_the_solution_can_be_forced():
+    assert "return 3 * x**2" in cube().solution(force=True).text
+
+
+def test_an_oracle_without_source_is_said():
+    assert "no solution" in cube(oracle=eval("lambda x: 3 * x**2")).solution(force=True).text
+
+
+def test_the_answer_may_be_a_string_a_flag_or_a_tree():
+    exercise = Exercise("mixed", make=lambda g: {}, oracle=lambda: {"w": ("sum", True, 2)})
+    assert exercise.check({"w": ["sum", True, 2.0]}).ok
+    assert "at ['w'][1]" in exercise.check({"w": ["sum", False, 2]}).text
+
+
+def test_every_verdict_is_kept_in_the_progress_file():
+    exercise = cube()
+    exercise.check(...)
+    exercise.check(lambda x: x)
+    exercise.check(derivative)
+    assert re.search(r"done +cube +2 tries +correct", progress().show().text)

@@ -1,0 +1,200 @@
+"""A prediction keeps a guess, refuses nonsense, and reveals what happened with or without one."""
+
+import math
+
+import ipywidgets as widgets
+import numpy as np
+import pytest
+import torch
+
+from autograd_lab.errors import ExerciseError, GuessError
+from autograd_lab.teach import Prediction, progress
+
+
+def choose():
+    return Prediction("first", choices=["Pow", "Add", "Mul"])
+
+
+def test_a_right_guess():
+    asked = choose()
+    assert repr(asked.guess("Pow")) == "first: guess kept: Pow"
+    verdict = asked.reveal("Pow")
+    assert repr(verdict) == "first: right: it is Pow"
+    assert verdict.ok
+
+
+def test_another_guess():
+    asked = choose()
+    asked.guess("Add")
+    verdict = asked.reveal("Pow")
+    assert verdict.text == "you expected Add; it is Pow"
+    assert not verdict.ok
+
+
+def test_without_a_guess_it_says_so_and_reveals():
+    verdict = choose().reveal("Pow")
+    assert verdict.text == "no guess yet; it is Pow"
+    assert not verdict.ok
+
+
+def test_a_blank_guess_keeps_none():
+    asked = choose()
+    assert asked.guess(...).text == "not answered yet"
+    assert "no guess" in asked.reveal("Pow").text
+
+
+@pytest.mark.parametrize("bad", ["pow", "", 3, None, True, torch.ones(2)])
+def test_an_unknown_guess_is_refused_and_the_kept_one_stays(bad):
+    asked = choose()
+    asked.guess("Add")
+    with pytest.raises(GuessError, match="Kept guess: Add"):
+        asked.guess(bad)
+    assert "expected Add" in asked.reveal("Pow").text
+
+
+def test_a_near_miss_is_offered():
+    with pytest.raises(GuessError, match="Did you mean 'Pow'"):
+        choose().guess("Pov")
+
+
+@pytest.mark.parametrize(
+    "value", [64, 64.0, np.float32(64), torch.tensor(64), torch.tensor([64.0])]
+)
+def test_a_number_may_come_in_any_form(value):
+    asked = Prediction("n", number=True)
+    asked.guess(value)
+    assert asked.reveal(torch.tensor(64.0, requires_grad=True)).text == "right: it is 64"
+
+
+@pytest.mark.parametrize("bad", ["64", True, math.nan, math.inf, None, torch.ones(2), 1j])
+def test_what_is_no_finite_number_is_refused(bad):
+    with pytest.raises(GuessError, match="number"):
+        Prediction("n", number=True).guess(bad)
+
+
+def test_a_number_out_of_range_is_refused_but_may_be_revealed():
+    asked = Prediction("n", number=(0, 10))
+    with pytest.raises(GuessError, match="from 0 to 10"):
+        asked.guess(11)
+    assert asked.reveal(11).text == "no guess yet; it is 11"
+
+
+@pytest.mark.parametrize(("guess", "ok"), [(0.27, True), (0.25, False), (-0.2727, False)])
+def test_a_rounded_guess_counts(guess, ok):
+    asked = Prediction("n", number=True)
+    asked.guess(guess)
+    assert asked.reveal(3 / 11).ok is ok
+
+
+def test_numbers_may_be_choices_and_true_is_none_of_them():
+    asked = Prediction("n", choices=[1, 48])
+    with pytest.raises(GuessError):
+        asked.guess(True)
+    asked.guess(48.0)
+    assert asked.reveal(torch.tensor(48.0)).ok
+
+
+@pytest.mark.parametrize("guess", ["MulBackward", "MulBackward0", " MulBackward7 "])
+def test_the_number_after_a_nodes_name_is_ignored(guess):
+    asked = Prediction("node", node=True)
+    asked.guess(guess)
+    x = torch.ones(1, requires_grad=True)
+    assert asked.reveal((x * x).grad_fn).text == "right: it is MulBackward"
+
+
+def test_nodes_may_be_chosen_from_names():
+    asked = Prediction("node", node=["MulBackward0", "torch::autograd::AccumulateGrad"])
+    assert "one of: MulBackward, AccumulateGrad" in repr(asked)
+    with pytest.raises(GuessError):
+        asked.guess("AddBackward0")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [{}, {"number": True, "node": True}, {"choices": "ab"}, {"node": "MulBackward0"}],
+)
+def test_exactly_one_kind_is_needed(kinds):
+    with pytest.raises(ExerciseError, match="exactly one kind"):
+        Prediction("n", **kinds)
+
+
+def test_revealing_what_is_no_choice_is_an_error_of_the_author():
+    with pytest.raises(ExerciseError, match="can't be revealed"):
+        choose().reveal("Sub")
+
+
+def mime(asked):
+    return asked.ask()._repr_mimebundle_()
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        (choose(), "first: what do you expect? one of: Pow, Add, Mul (no guess yet)"),
+        (Prediction("n", number=True), "n: what do you expect? a number (no guess yet)"),
+        (
+            Prediction("n", number=(0, 2)),
+            "n: what do you expect? a number from 0 to 2 (no guess yet)",
+        ),
+        (Prediction("n", node=True), "n: what do you expect? the name of a node (no guess yet)"),
+    ],
+)
+def test_the_control_says_its_state_in_text(asked, text):
+    assert mime(asked)["text/plain"] == text
+
+
+def test_the_text_tells_a_kept_guess():
+    asked = choose()
+    asked.guess("Mul")
+    assert mime(asked)["text/plain"].endswith("(your guess: Mul)")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        (choose(), widgets.RadioButtons),
+        (Prediction("n", choices=range(9)), widgets.Dropdown),
+        (Prediction("n", number=True), widgets.FloatText),
+        (Prediction("n", node=True), widgets.Text),
+    ],
+)
+def test_the_control_fits_the_question_and_has_no_output_widget(asked, kind):
+    inside = asked.ask().children
+    assert any(isinstance(child, kind) for child in inside)
+    assert not any(isinstance(child, widgets.Output) for child in inside)
+
+
+def test_no_choice_is_made_beforehand():
+    assert choose().ask().children[1].value is None
+
+
+def test_asking_again_gives_the_same_control():
+    asked = choose()
+    assert asked.ask() is asked.ask()
+
+
+def test_the_button_keeps_the_guess_and_says_so():
+    asked = choose()
+    _, control, button, answer = asked.ask().children
+    control.value = "Mul"
+    button.click()
+    assert "guess kept: Mul" in answer.value
+    assert "you expected Mul" in asked.reveal("Pow").text
+
+
+def test_the_button_without_a_choice_tells_what_is_missing():
+    _, _, button, answer = choose().ask().children
+    button.click()
+    assert "give one of" in answer.value
+
+
+def test_a_name_from_the_lesson_is_escaped_in_the_control():
+    title = Prediction("<b>", choices=["a"]).ask().children[0]
+    assert "&lt;b&gt;" in title.value
+
+
+def test_guess_and_reveal_are_kept_in_the_progress_file():
+    asked = choose()
+    asked.guess("Pow")
+    asked.reveal("Pow")
+    assert "1 of 1 predictions right" in progress().show().text
