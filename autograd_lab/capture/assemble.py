@@ -39,10 +39,11 @@ from autograd_lab.recording import (
 
 from .expressions import argument_name, source_line, source_text, target_name
 from .formulas import formula_of, rule_of
+from .measuring import Shot
 from .places import Place
 from .problems import with_problems
 from .statistics import detail_of, significant
-from .tape import RawNode, RawOp, RawSlot, Shot, Tape
+from .tape import RawNode, RawOp, RawSlot, Tape
 
 __all__ = ["assemble"]
 
@@ -186,21 +187,20 @@ class _Assembler:
         known = self.snapshots.get(id(shot))
         if known is not None:
             return known
-        measured = shot.measured
-        measured.settle()
+        shot.settle()
         detail = None
-        if measured.picture is not None:
-            detail = detail_of(measured.picture)
-        elif measured.bad_counts is not None:
-            detail = Detail(nans=measured.bad_counts[0], infs=measured.bad_counts[1])
+        if shot.picture is not None:
+            detail = detail_of(shot.picture)
+        elif shot.bad_counts is not None:
+            detail = Detail(nans=shot.bad_counts[0], infs=shot.bad_counts[1])
         shape = self.tape.tensors[shot.tensor][0]
         snapshot = Snapshot(
             tensor=TensorId(shot.tensor),
             version=shot.version,
             numel=math.prod(int(size) for size in shape),
-            norm=None if measured.norm is None else significant(measured.norm),
-            finite=measured.finite,
-            note=measured.note,
+            norm=None if shot.norm is None else significant(shot.norm),
+            finite=shot.finite,
+            note=shot.note,
             detail=detail,
         )
         self.snapshots[id(shot)] = snapshot

@@ -20,8 +20,9 @@ from torch.autograd.function import BackwardCFunction
 from autograd_lab import torch_private
 
 from .function_tap import FunctionTap
+from .measuring import Shot
 from .saved_slots import read_slots
-from .tape import RawNode, Shot, Tape, ThreadState
+from .tape import RawNode, Tape, ThreadState
 
 __all__ = ["EngineTap"]
 

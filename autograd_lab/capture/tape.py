@@ -8,24 +8,16 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from autograd_lab import torch_private
 
-from .measuring import Measured, Measurer
+from .measuring import Measurer, Shot
 from .places import Place, Places
 
-__all__ = ["RawNode", "RawOp", "RawSlot", "Shot", "Tape", "ThreadState"]
-
-
-class Shot(NamedTuple):
-    """A snapshot to come."""
-
-    tensor: int
-    version: int | None
-    measured: Measured
+__all__ = ["RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
 
 
 @dataclass(slots=True)
@@ -86,6 +78,17 @@ class ThreadState:
         return self.open_nodes[-1] if self.open_nodes else None
 
 
+class Known:
+    """A tensor that was met, by weak reference; `shot` is its last snapshot."""
+
+    __slots__ = ("number", "ref", "shot")
+
+    def __init__(self, ref: weakref.ref[torch.Tensor], number: int) -> None:
+        self.ref = ref
+        self.number = number
+        self.shot: Shot | None = None
+
+
 class Tape:
     """Events as (kind, thread, inside, *facts), in order; ids are positions in the lists."""
 
@@ -105,9 +108,8 @@ class Tape:
         self.has_retained = False
         self.main_thread = threading.get_ident()
         self.measured: set[int] = set()  # forward tensors whose value is on the tape
-        self._shots: dict[int, Shot] = {}  # the last one of each tensor: an unchanged version is measured once
         self._threads: dict[int, ThreadState] = {}
-        self._ids: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self._known: dict[int, Known] = {}
 
     def thread(self) -> ThreadState:
         """The state of the calling thread."""
@@ -119,30 +121,34 @@ class Tape:
 
     def identify(self, tensor: torch.Tensor) -> int:
         """The id of a tensor, new at the first meeting. The caller has switched off torch functions."""
-        known = self._ids.get(id(tensor))
-        if known is not None and known[0]() is tensor:
-            return known[1]
-        number = len(self.tensors)
-        is_parameter = isinstance(tensor, torch.nn.Parameter)
-        self.tensors.append(
-            (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
-        )
-        self._ids[id(tensor)] = (weakref.ref(tensor), number)
-        return number
+        known = self._known.get(id(tensor))
+        return known.number if known is not None and known.ref() is tensor else self._meet(tensor).number
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """The id of a tensor that was met before."""
-        known = self._ids.get(id(tensor))
-        return known[1] if known is not None and known[0]() is tensor else None
+        known = self._known.get(id(tensor))
+        return known.number if known is not None and known.ref() is tensor else None
 
     def shoot(self, tensor: torch.Tensor) -> Shot:
-        """Take a snapshot. The caller has switched off torch functions."""
+        """Take a snapshot; an unchanged version is measured once. The caller has switched off torch functions."""
+        known = self._known.get(id(tensor))
+        if known is None or known.ref() is not tensor:
+            known = self._meet(tensor)
         version = None if tensor.is_inference() else tensor._version
-        number = self.identify(tensor)
-        shot = self._shots.get(number)
+        shot = known.shot
         if shot is None or shot.version != version or version is None:
-            shot = self._shots[number] = Shot(number, version, self.measurer.take(tensor, version))
+            known.shot = shot = Shot(known.number, version)
+            self.measurer.take(tensor, shot)
         return shot
+
+    def _meet(self, tensor: torch.Tensor) -> Known:
+        number = len(self.tensors)
+        is_parameter = type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
+        self.tensors.append(
+            (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
+        )
+        known = self._known[id(tensor)] = Known(weakref.ref(tensor), number)
+        return known
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
@@ -158,8 +164,7 @@ class Tape:
     def let_go(self) -> None:
         """Forget everything that belongs to the user's program."""
         self.places.forget()
-        self._ids.clear()
-        self._shots.clear()
+        self._known.clear()
         self._threads.clear()
         with torch_private.without_torch_function():
             self.measurer.finish()

@@ -1,0 +1,143 @@
+"""`python -m benchmarks`: print what recording costs, and store the same as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import autograd_lab as al
+from autograd_lab.replay import layout_graph
+
+from .measure import median_times, peak_nbytes
+from .models import STEPS, chain
+
+TARGETS = {
+    ("transformer", "none"): 1.3,
+    ("transformer", "auto"): 1.7,
+    ("resnet18", "none"): 1.2,
+    ("tiny mlp", "none"): 3.0,
+}
+
+
+def main() -> None:
+    """Run all, or the models named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", choices=[*STEPS, []], help="transformer, resnet18, tiny mlp; default all")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results.json"))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {"torch": str(torch.__version__), "rounds": options.rounds}
+    for name in options.models or STEPS:
+        results[name] = _measure_model(name, options.rounds if name != "tiny mlp" else 20 * options.rounds)
+    if not options.models:
+        results["chain of 5000"] = _measure_chain()
+        results["import, ms"] = _measure_import()
+    options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+def _measure_model(name: str, rounds: int) -> dict[str, Any]:
+    model, loss_of = STEPS[name]()
+    recorders: list[al.Recorder] = []
+
+    def plain() -> None:
+        model.zero_grad()
+        loss_of().backward()
+
+    def recorded(values: str) -> Callable[[], None]:
+        def run() -> None:
+            model.zero_grad()
+            with al.record(model, values=values) as recorder:
+                loss_of().backward()
+            recorders[:] = [recorder]
+
+        return run
+
+    def read(values: str) -> Callable[[], None]:
+        def run() -> None:
+            recorded(values)()
+            assert recorders[0].recording.nodes
+
+        return run
+
+    variants = {
+        "plain": plain,
+        "none": recorded("none"),
+        "auto": recorded("auto"),
+        "none, read": read("none"),
+        "auto, read": read("auto"),
+        "plain afterwards": plain,
+    } | _peers(loss_of, model)
+    times = median_times(variants, rounds)
+    peak = peak_nbytes(plain)
+    peaks = {values: peak_nbytes(recorded(values)) / peak for values in ("none", "auto")}
+    recorded("none")()
+    recording = recorders[0].recording
+    with tempfile.TemporaryDirectory() as folder:
+        nbytes = recording.save(Path(folder) / "step.json").stat().st_size
+    print(f"\n{name}: {len(recording.nodes)} nodes, {len(recording.ops)} calls, plain step {1e3 * times['plain']:.2f} ms")
+    for variant, seconds in times.items():
+        target = TARGETS.get((name, variant))
+        wanted = f"   (target <= {target}x)" if target else ""
+        memory = f"   peak memory {peaks[variant]:.2f}x" if variant in peaks else ""
+        print(f"  {variant:18} {seconds / times['plain']:5.2f}x{memory}{wanted}")
+    print(f"  JSON with values='none': {nbytes / 1e3:.0f} kB")
+    ratios = {variant: seconds / times["plain"] for variant, seconds in times.items()}
+    return {"plain_s": times["plain"], "time": ratios, "peak memory": peaks, "json_nbytes": nbytes}
+
+
+def _peers(loss_of: Callable[[], torch.Tensor], model: torch.nn.Module) -> dict[str, Callable[[], None]]:
+    """detect_anomaly for scale; torchlens where it is installed."""
+
+    def anomaly() -> None:
+        model.zero_grad()
+        with torch.autograd.set_detect_anomaly(True, check_nan=True):
+            loss_of().backward()
+
+    del anomaly
+    return {}
+
+
+def _measure_chain() -> dict[str, float]:
+    times: dict[str, float] = {}
+
+    def timed(what: str, run: Callable[[], Any]) -> Any:  # noqa: ANN401 (whatever the step returns)
+        start = time.perf_counter()
+        result = run()
+        times[what] = time.perf_counter() - start
+        return result
+
+    timed("plain", lambda: chain().backward())
+    recording = timed("record", lambda: al.record_step(lambda: chain().backward(), values="none"))
+    timed("lay out", lambda: layout_graph(recording, max_nodes=None))
+    timed("text", lambda: repr(recording))
+    with tempfile.TemporaryDirectory() as folder:
+        path = timed("save", lambda: recording.save(Path(folder) / "chain.json"))
+        timed("load", lambda: al.load_recording(path))
+        timed("page", lambda: al.to_html(recording, Path(folder) / "chain.html"))
+    print("\nchain of 5000 calls, seconds")
+    for what, seconds in times.items():
+        print(f"  {what:18} {seconds:6.3f}" + ("   (target <= 0.15)" if what == "lay out" else ""))
+    return times
+
+
+def _measure_import() -> float:
+    code = "import time; start = time.perf_counter(); import autograd_lab; print(time.perf_counter() - start)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
+    milliseconds = 1e3 * sorted(float(run.stdout) for run in runs)[2]
+    print(f"\nimport autograd_lab: {milliseconds:.0f} ms   (target < 50)")
+    return milliseconds
+
+
+if __name__ == "__main__":
+    main()

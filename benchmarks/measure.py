@@ -1,0 +1,39 @@
+"""Turn two ways of running one step into a ratio: medians of interleaved runs, and peaks of torch's own allocations."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+from torch.profiler import ProfilerActivity, profile
+
+__all__ = ["median_times", "peak_nbytes"]
+
+
+def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each variant; every round runs each once, in turn, so that noise meets all alike."""
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for number in range(rounds + 2):
+        for name, run in variants.items():
+            start = time.perf_counter()
+            run()
+            if number >= 2:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peak_nbytes(run: Callable[[], object]) -> int:
+    """Highest number of bytes that torch's CPU allocator held during a run, above what it held before."""
+    gc.collect()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    held = peak = 0
+    assert profiler.profiler is not None
+    assert profiler.profiler.kineto_results is not None
+    for event in profiler.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
