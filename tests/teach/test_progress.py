@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import socket
 from pathlib import Path
 
@@ -25,7 +24,7 @@ def entries():
 
 def test_the_file_lies_beside_the_notebook(folder):
     solve()
-    assert sorted(os.listdir(folder)) == [FILE.name]
+    assert [path.name for path in folder.iterdir()] == [FILE.name]
     assert progress().path == folder / FILE
 
 
@@ -99,7 +98,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(folder, monkeypatch):
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
     solve("other")
     assert FILE.read_bytes() == before
-    assert os.listdir(folder) == [FILE.name]
+    assert [path.name for path in folder.iterdir()] == [FILE.name]
     assert "progress is not kept" in progress().show().text
 
 

@@ -1,4 +1,4 @@
-"""A verdict says the same in text and in HTML, and nothing of the user's gets into HTML unescaped."""
+"""A verdict says the same in text and in HTML; what came from the user is escaped."""
 
 import dataclasses
 import re
