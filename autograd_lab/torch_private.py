@@ -37,6 +37,7 @@ __all__ = [
     "raw_saved",
     "saved_value",
     "set_engine_function",
+    "unseen",
     "without_dispatch_modes",
     "without_torch_function",
 ]
@@ -182,6 +183,17 @@ def derivatives_file() -> Path | None:
         if path.exists():
             return path
     return None
+
+
+def unseen() -> AbstractContextManager[Any]:
+    """Look at tensors unseen: no function modes, no dispatch modes of the user. Cheap enough for every hook."""
+    return _both_off() if dispatch_mode_count() else without_torch_function()
+
+
+@contextmanager
+def _both_off() -> Iterator[None]:
+    with without_torch_function(), _disable_current_modes():
+        yield
 
 
 @contextmanager

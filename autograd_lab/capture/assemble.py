@@ -150,7 +150,7 @@ class _Assembler:
         return GradNode(
             id=NodeId(number),
             name=raw.name,
-            edges=tuple(None if edge is None else Edge(node=NodeId(edge[0]), input=edge[1]) for edge in raw.edges),
+            edges=tuple(None if edge is None else Edge(node=NodeId(edge[0]), input=edge[1]) for edge in raw.edges or ()),
             saved=tuple(self._slot(slot, op) for slot in raw.saved),
             leaf=None if raw.leaf is None else TensorId(raw.leaf),
             made_by=None if raw.made_by is None else OpId(raw.made_by),
@@ -171,7 +171,7 @@ class _Assembler:
             storage = self.storages.setdefault(raw.storage, len(self.storages))
         return SavedSlot(
             name=raw.name,
-            shape=raw.shape,
+            shape=None if raw.shape is None else tuple(int(size) for size in raw.shape),
             dtype=None if raw.dtype is None else str(raw.dtype).removeprefix("torch."),
             version=raw.version,
             nbytes=raw.nbytes,
@@ -193,9 +193,9 @@ class _Assembler:
             detail = detail_of(shot.picture)
         elif shot.bad_counts is not None:
             detail = Detail(nans=shot.bad_counts[0], infs=shot.bad_counts[1])
-        shape = self.tape.tensors[shot.tensor][0]
+        shape = self.tape.tensors[shot.number][0]
         snapshot = Snapshot(
-            tensor=TensorId(shot.tensor),
+            tensor=TensorId(shot.number),
             version=shot.version,
             numel=math.prod(int(size) for size in shape),
             norm=None if shot.norm is None else significant(shot.norm),
@@ -239,6 +239,10 @@ class _Assembler:
                 if error is None:
                     return [finished]
                 return [self._exception(error, PassId(number), failed_in, when), finished]
+            case "node ran":
+                number, node, received, grads = facts
+                started = NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(received), **when)
+                return [started, *self._node_finished([number, node, grads, None, None], when)]
             case "node started":
                 number, node, grads, *_ = facts
                 return [NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(grads), **when)]
@@ -262,10 +266,10 @@ class _Assembler:
         leaf = self.tape.nodes[node].leaf
         if leaf is None:
             return [finished]
-        added, before = started
+        added, before = started or ((), None)
         for shot in (before, after):
             if shot is not None and leaf in self.tape.tensor_names:
-                self.tape.tensor_names.setdefault(shot.tensor, f"{self.tape.tensor_names[leaf]}.grad")
+                self.tape.tensor_names.setdefault(shot.number, f"{self.tape.tensor_names[leaf]}.grad")
         accumulated = GradAccumulated(
             pass_id=PassId(number),
             node=NodeId(node),

@@ -27,6 +27,7 @@ from .tape import RawNode, Tape, ThreadState
 __all__ = ["EngineTap"]
 
 Grads = tuple[torch.Tensor | None, ...]
+ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 
 class EngineTap:
@@ -63,7 +64,7 @@ class EngineTap:
         """Hook the graph below `roots`, run, unhook."""
         run = Pass(self)
         try:
-            with torch_private.without_torch_function():
+            with torch_private.unseen():
                 run.begin(roots, args, options)
             if self.functions not in torch_private.function_modes():
                 with self.functions:
@@ -109,30 +110,32 @@ class Pass:
         self.is_over = False
         self.keeps_graph = False
         self.creates_graph = False
-        self.leaves: dict[int, torch.Tensor] = {}
-        self._accumulating: dict[int, tuple[tuple[Shot | None, ...], Shot | None]] = {}
-        self._made_from: dict[int, int] = {}
+        self.accumulating: dict[int, tuple[Sequence[Shot | None], Shot | None]] = {}
+        self.made_from: dict[int, int] = {}
         self._handles: list[Any] = []
         self._ids: dict[Any, int] = {}
 
     def begin(self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """Write BackwardStarted and hook each node. A fault of ours here leaves the user's backward unwatched, not undone."""
+        tape = self.tape
         grads, retain, create, *_ = (*args, None, None, None)[:3]
-        self.keeps_graph, self.creates_graph = bool(retain), bool(create)
-        self.tape.has_retained |= self.keeps_graph or self.creates_graph
-        self.tape.pass_count += 1
-        self.number = self.tape.pass_count
+        self.keeps_graph, self.creates_graph = bool(retain or create), bool(create)
+        tape.has_retained |= self.keeps_graph
+        tape.pass_count += 1
+        self.number = tape.pass_count
         self.state.passes.append(self)
         try:
+            if any(isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad) for grad in grads or ()):
+                tape.measurer.may_be_wrapped = True
             starts = [root.grad_fn or _accumulator(root) if isinstance(root, torch.Tensor) else root.node for root in roots]
             ids = self._hook_graph([node for node in starts if node is not None])
-            shots = tuple(None if grad is None else self.tape.shoot(grad) for grad in (grads or ()))
-            place = self.tape.places.locate(sys._getframe(2), in_backward=False)  # noqa: SLF001
+            shots = [None if grad is None else tape.shoot(grad) for grad in (grads or ())]
+            place = tape.places.locate(sys._getframe(2), in_backward=False)  # noqa: SLF001
             accumulates = bool(options.get("accumulate_grad", True))
-            facts = (self.number, ids, shots, accumulates, self.keeps_graph, self.creates_graph, place)
-            self.tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
+            facts = (self.number, ids, shots, accumulates, bool(retain), self.creates_graph, place)
+            tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
         except Exception as error:  # noqa: BLE001 (the user's backward must run all the same)
-            self.tape.failed(error)
+            tape.failed(error)
 
     def end(self) -> None:
         """Unhook; write BackwardFinished and, after an error, the node in which it happened."""
@@ -140,142 +143,180 @@ class Pass:
             handle.remove()
         self.is_over = True
         self._handles.clear()
-        self.leaves.clear()
-        if not (self.keeps_graph or self.creates_graph):
+        if self.tape.has_retained and not self.keeps_graph:
             for node in self._ids:
                 node.metadata.pop(self.key, None)
+        failed_in, text = None, None
+        if self.error is not None:
+            failed_in = self._failed_node()
+            text = f"{type(self.error).__name__}: {str(self.error).partition(chr(10))[0]}"
         self._ids.clear()
         if self in self.state.passes:
             self.state.passes.remove(self)
-        failed_in = self.state.open_nodes[-1] if len(self.state.open_nodes) > self.depth else None
         del self.state.open_nodes[self.depth :]
-        text = None if self.error is None else f"{type(self.error).__name__}: {str(self.error).partition(chr(10))[0]}"
         self.error = None
         self.tape.events.append(("backward finished", self.state.index, self.state.inside, self.number, text, failed_in))
         self.tape.measurer.flush()
 
-    def _hook_graph(self, starts: list[Any]) -> tuple[int, ...]:
-        order: list[Any] = []
+    def _failed_node(self) -> int | None:
+        """Where an error came from: the node that is open, or else the one that the engine had to run next: of those whose
+        gradients had all come, the one made last (torch/csrc/autograd/engine.cpp, ReadyQueue).
+        """
+        if len(self.state.open_nodes) > self.depth:
+            return self.state.open_nodes[-1]
+        done = {event[4] for event in self.tape.events if event[0] in ("node finished", "node ran") and event[3] == self.number}
+        missing: dict[int, int] = {}
+        for node, number in self._ids.items():
+            if number not in done:
+                for target, _ in node.next_functions:
+                    if target is not None:
+                        missing[self._ids[target]] = missing.get(self._ids[target], 0) + 1
+        ready = [node for node, number in self._ids.items() if number not in done and not missing.get(number)]
+        return self._ids[max(ready, key=lambda node: node._sequence_nr())] if ready else None
+
+    def _hook_graph(self, starts: list[Any]) -> list[int]:
+        tape, ids, order = self.tape, self._ids, []
         stack = list(reversed(starts))
         while stack:
             node = stack.pop()
-            if node in self._ids:
+            if node in ids:
                 continue
-            self._ids[node] = self._node_id(node)
-            order.append(node)
-            stack.extend(target for target, _ in node.next_functions if target is not None)
-        for node in order:
-            raw = self.tape.nodes[self._ids[node]]
-            if not raw.edges:
-                raw.edges = tuple(
-                    None if target is None else (self._ids[target], number) for target, number in node.next_functions
-                )
-                raw.saved = read_slots(node, self.tape)
-            self._hook(node, self._ids[node])
-        return tuple(self._ids[node] for node in starts)
+            nexts = node.next_functions
+            ids[node] = self._node_id(node)
+            order.append((node, nexts))
+            stack.extend([target for target, _ in nexts if target is not None])
+        for node, nexts in order:
+            number = ids[node]
+            raw = tape.nodes[number]
+            if raw.edges is None:
+                raw.edges = [None if target is None else (ids[target], position) for target, position in nexts]
+                raw.saved = read_slots(node, tape)
+            self._hook(node, number, raw)
+        return [ids[node] for node in starts]
 
     def _node_id(self, node: Any) -> int:
         """The recorder's number of a node, new at the first meeting; one int on the node where the graph is kept."""
         tape = self.tape
-        variable = getattr(node, "variable", None)
-        leaf = None if variable is None else tape.identify(variable)
-        if leaf is not None and leaf in tape.accumulators:
-            return tape.accumulators[leaf]
+        name = node.name()
+        if name == ACCUMULATE:
+            leaf = tape.identify(node.variable)
+            number = tape.accumulators.get(leaf)
+            if number is None:
+                number = tape.accumulators[leaf] = len(tape.nodes)
+                tape.nodes.append(RawNode(name, leaf))
+            return number
         if tape.has_retained and (known := node.metadata.get(self.key)) is not None:
             return known
         number = len(tape.nodes)
+        raw = RawNode(name)
         sequence_number = node._sequence_nr()
-        raw = RawNode(name=node.name(), leaf=leaf)
-        if leaf is not None:
-            tape.accumulators[leaf] = number
-        else:
-            raw.made_in = tape.made_in.get(sequence_number)
-            made_by = tape.made_by.get(sequence_number)
-            if made_by is not None and _fits(tape.ops[made_by].last_node, sequence_number, raw.name):
-                raw.made_by = made_by
-                tape.ops[made_by].nodes.append(number)
-            elif isinstance(node, BackwardCFunction):
-                raw.defined_at = _definition(type(node))
+        raw.made_in = tape.made_in.get(sequence_number)
+        made_by = tape.made_by.get(sequence_number)
+        if made_by is not None and _fits(tape.ops[made_by].last_node, sequence_number, name):
+            raw.made_by = made_by
+            tape.ops[made_by].nodes.append(number)
+        elif isinstance(node, BackwardCFunction):
+            raw.defined_at = _definition(type(node))
         tape.nodes.append(raw)
-        if self.keeps_graph or self.creates_graph:
+        if self.keeps_graph:
             node.metadata[self.key] = number
         return number
 
-    def _hook(self, node: Any, number: int) -> None:
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            self.leaves[number] = variable
-        self._handles.append(node.register_prehook(_before(self, number)))
-        self._handles.append(node.register_hook(_after(self, number)))
-
-    def is_innermost(self, state: ThreadState) -> bool:
-        """Whether a hook that fires in this thread belongs to this pass: not to one around it that shares the node, nor to one
-        that an interrupt ended while a hook was being registered.
+    def _hook(self, node: Any, number: int, raw: RawNode) -> None:
+        """A post-hook on each node; a pre-hook where something can happen before the node ends: accumulation, Python code, a
+        user's unpack hook, nodes made by a node. For the others the start is written with the end.
         """
-        return not self.is_over and (not state.passes or state.passes[-1] is self)
+        variable = node.variable if raw.leaf is not None else None
+        needs_start = (
+            variable is not None
+            or self.creates_graph
+            or isinstance(node, BackwardCFunction)
+            or any(slot.packed_by is not None for slot in raw.saved)
+        )
+        if needs_start:
+            self._handles.append(node.register_prehook(self.started(number, variable)))
+            self._handles.append(node.register_hook(self.finished(number, variable)))
+        else:
+            self._handles.append(node.register_hook(self.ran(number)))
 
-    def node_started(self, number: int, grads: Grads) -> None:
-        """A pre-hook of ours fired; it is the last one, so it sees what the node will see."""
-        tape, state = self.tape, self.tape.thread()
-        if not self.is_innermost(state):
-            return
-        try:
-            with torch_private.without_torch_function():
-                shots = tuple(None if grad is None else tape.shoot(grad) for grad in grads)
-                before = self._grad_before(number)
-        except Exception as error:  # noqa: BLE001
-            tape.failed(error)
-            shots, before = (), None
-        tape.events.append(("node started", state.index, state.inside, self.number, number, shots))
-        if self.creates_graph:
-            self._made_from[number] = torch_private.autograd_sequence_number()
-        state.open_nodes.append(number)
-        if number in self.leaves:
-            self._accumulating[number] = (shots, before)
+    def started(self, number: int, variable: torch.Tensor | None) -> Callable[[Grads], None]:
+        """A pre-hook; ours is the last one, so it sees what the node will see."""
+        tape = self.tape
 
-    def _grad_before(self, number: int) -> Shot | None:
-        variable = self.leaves.get(number)
-        if variable is None or variable.grad is None:
-            return None
-        shot = self.tape.shoot(variable.grad)
-        self.tape.measurer.flush()  # it is about to be added to
-        return shot
+        def autograd_lab_started(grad_outputs: Grads) -> None:
+            state = tape.thread()
+            if self.is_over or (state.passes and state.passes[-1] is not self):
+                return  # the pass of another engine call that runs inside this one
+            shots, before = [], None
+            try:
+                with torch_private.unseen():
+                    shots = [None if grad is None else tape.shoot(grad) for grad in grad_outputs]
+                    if variable is not None and (grad := variable.grad) is not None:
+                        before = tape.shoot(grad)
+                        tape.measurer.flush()  # it is about to be added to
+            except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
+                tape.failed(error)
+            if variable is not None:
+                self.accumulating[number] = shots, before
+            if self.creates_graph:
+                self.made_from[number] = torch_private.autograd_sequence_number()
+            tape.events.append(("node started", state.index, state.inside, self.number, number, shots))
+            state.open_nodes.append(number)
 
-    def node_finished(self, number: int, grads: Grads) -> None:
-        """A post-hook of ours fired."""
-        tape, state = self.tape, self.tape.thread()
-        if not self.is_innermost(state):
-            return
-        if state.open_nodes and state.open_nodes[-1] == number:
-            state.open_nodes.pop()
-        if self.creates_graph:  # nodes made by this thread since the node started belong to its backward
-            for made in range(self._made_from.pop(number, 1 << 62), torch_private.autograd_sequence_number()):
-                tape.made_in[made] = (self.number, number)
-        try:
-            with torch_private.without_torch_function():
-                shots = tuple(None if grad is None else tape.shoot(grad) for grad in grads)
-                variable = self.leaves.get(number)
-                after = tape.shoot(variable.grad) if variable is not None and variable.grad is not None else None
-        except Exception as error:  # noqa: BLE001
-            tape.failed(error)
-            shots, after = (), None
-        started = self._accumulating.pop(number, ((), None))
-        tape.events.append(("node finished", state.index, state.inside, self.number, number, shots, started, after))
+        return autograd_lab_started
 
+    def finished(self, number: int, variable: torch.Tensor | None) -> Callable[[Grads, Grads], None]:
+        """A post-hook for a node that has a pre-hook of ours."""
+        tape = self.tape
 
-def _before(run: Pass, number: int) -> Callable[[Grads], None]:
-    def autograd_lab_started(grad_outputs: Grads) -> None:
-        run.node_started(number, grad_outputs)
+        def autograd_lab_finished(grad_inputs: Grads, grad_outputs: Grads) -> None:
+            del grad_outputs
+            state = tape.thread()
+            if self.is_over or (state.passes and state.passes[-1] is not self):
+                return
+            if state.open_nodes and state.open_nodes[-1] == number:
+                state.open_nodes.pop()
+            if self.creates_graph:  # nodes made by this thread since the node started belong to its backward
+                for made in range(self.made_from.pop(number, 1 << 62), torch_private.autograd_sequence_number()):
+                    tape.made_in[made] = self.number, number
+            shots, after = [], None
+            try:
+                with torch_private.unseen():
+                    shots = [None if grad is None else tape.shoot(grad) for grad in grad_inputs]
+                    if variable is not None and (grad := variable.grad) is not None:
+                        after = tape.shoot(grad)
+            except Exception as error:  # noqa: BLE001
+                tape.failed(error)
+            started = self.accumulating.pop(number, None)
+            tape.events.append(
+                ("node finished", state.index, state.inside, self.number, number, shots, started, after)
+            )
 
-    return autograd_lab_started
+        return autograd_lab_finished
 
+    def ran(self, number: int) -> Callable[[Grads, Grads], None]:
+        """A post-hook for a node inside which nothing else can happen: the start is written with the end."""
+        tape, state_here, here = self.tape, self.state, threading.get_ident()
+        shoot, append, unseen, get_ident = tape.shoot, tape.events.append, torch_private.unseen, threading.get_ident
 
-def _after(run: Pass, number: int) -> Callable[[Grads, Grads], None]:
-    def autograd_lab_finished(grad_inputs: Grads, grad_outputs: Grads) -> None:
-        del grad_outputs
-        run.node_finished(number, grad_inputs)
+        def autograd_lab_ran(grad_inputs: Grads, grad_outputs: Grads) -> None:
+            state = state_here if get_ident() == here else tape.thread()
+            passes = state.passes
+            if self.is_over or (passes and passes[-1] is not self):
+                return
+            received: list[Shot | None] = []
+            shots: list[Shot | None] = []
+            try:
+                with unseen():
+                    for grad in grad_outputs:
+                        received.append(None if grad is None else shoot(grad))  # noqa: PERF401 (a comprehension is slower here)
+                    for grad in grad_inputs:
+                        shots.append(None if grad is None else shoot(grad))  # noqa: PERF401
+            except Exception as error:  # noqa: BLE001
+                tape.failed(error)
+            append(("node ran", state.index, state.inside, self.number, number, received, shots))
 
-    return autograd_lab_finished
+        return autograd_lab_ran
 
 
 def _accumulator(leaf: torch.Tensor) -> Any:

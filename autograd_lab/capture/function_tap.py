@@ -8,9 +8,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -69,20 +68,25 @@ class FunctionTap(TorchFunctionMode):
         """Run the call; write down what it did."""
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))
-        if type(func) is PropertyRead and func.__self__.__name__ not in VIEWS:  # pyright: ignore[reportFunctionMemberAccess]
-            return func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        if name in NO_OPS:
-            return func(*args, **(kwargs or {}))
+        facts = _FACTS.get(func)
+        if facts is None:
+            facts = _learn(func)
         kwargs = kwargs or {}
-        inplace = _writes_in_place(func, name, args, kwargs)
+        if not facts.is_op:
+            return func(*args, **kwargs)
+        inplace = facts.is_inplace or (
+            facts.inplace_at is not None
+            and bool(kwargs.get("inplace", args[facts.inplace_at] if facts.inplace_at < len(args) else False))
+        )
+        if not inplace and kwargs.get("out") is not None:
+            inplace = True
         if inplace:
             self.tape.measurer.flush()
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
         try:
-            with torch_private.without_torch_function():
+            with torch_private.unseen():
                 self._write(func, args, kwargs, output, before, after, inplace, sys._getframe(1))  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
             self.tape.failed(error)
@@ -103,8 +107,9 @@ class FunctionTap(TorchFunctionMode):
         outputs = [output] if isinstance(output, torch.Tensor) else list(_tensors_in(output))
         if not outputs and after == before:
             return
-        if any(torch_private.is_traced(tensor) for tensor in outputs):
+        if outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0]):
             return
+        tape.measurer.may_be_wrapped |= torch_private.functorch_is_active()
         state = tape.thread()
         place = tape.places.locate(frame, in_backward=bool(state.passes))
         if place.is_initialiser:
@@ -113,40 +118,28 @@ class FunctionTap(TorchFunctionMode):
             self._write_optimizer_call(state.index, state.inside, place, args)
             return
         number = len(tape.ops)
-        inputs, fresh = [], []
-        shots = []
+        inputs, fresh, shots = [], [], []
         for position, tensor in _positions(args, kwargs):
-            identity = tape.identify(tensor)
+            identity, shot = tape.meet_input(tensor)
             inputs.append(identity)
-            if identity not in tape.measured:
-                tape.measured.add(identity)
-                shots.append(tape.shoot(tensor))
+            if shot is not None:
+                shots.append(shot)
                 fresh.append((identity, position))
                 self._name_leaf(tensor, identity, frame)
         last_node = None
-        for tensor in outputs[:1]:
-            node = tensor.grad_fn
-            if node is not None and node._sequence_nr() >= before:
-                last_node = node._sequence_nr(), node.name()
-                tape.made_by[last_node[0]] = number
+        if outputs:
+            node = outputs[0].grad_fn
+            if node is not None and (sequence_number := node._sequence_nr()) >= before:
+                last_node = sequence_number, node.name()
+                tape.made_by[sequence_number] = number
         for sequence_number in range(before, after):
             tape.made_by[sequence_number] = number
-        taken = tuple(tape.shoot(tensor) for tensor in outputs)
-        tape.measured.update(shot.tensor for shot in taken)
-        tape.ops.append(
-            RawOp(
-                function=func,
-                place=place,
-                inputs=tuple(inputs),
-                outputs=tuple(shot.tensor for shot in taken),
-                is_inplace=inplace,
-                is_direct=frame.f_code is place.code,
-                last_node=last_node,
-                new_inputs=tuple(fresh),
-                storages=tuple(_storage(tensor) for tensor in (outputs or _written(args))) if inplace else (),
-            )
-        )
-        tape.events.append(("op", state.index, state.inside, number, taken, tuple(shots)))
+        taken = [tape.shoot(tensor) for tensor in outputs]
+        is_direct = frame.f_code is place.code
+        written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
+        kept = [shot.number for shot in taken]
+        tape.ops.append(RawOp(func, place, inputs, kept, inplace, is_direct, last_node, fresh, written))
+        tape.events.append(("op", state.index, state.inside, number, taken, shots))
 
     def _name_leaf(self, tensor: torch.Tensor, number: int, frame: FrameType) -> None:
         if number in self.tape.tensor_names:
@@ -167,19 +160,23 @@ class FunctionTap(TorchFunctionMode):
             events.append(("optimizer", thread, inside, place, 1, written))
 
 
-def _positions(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[tuple[int | str, ...], torch.Tensor]]:
+def _positions(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[tuple[tuple[int | str, ...], torch.Tensor]]:
     """Tensors among the arguments, with where they stand: (1,), (0, 2), ("weight",)."""
-    for first, value in (*enumerate(args), *kwargs.items()):
+    found: list[tuple[tuple[int | str, ...], torch.Tensor]] = []
+    for first, value in (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args):
         if isinstance(value, torch.Tensor):
-            yield (first,), value
+            found.append(((first,), value))
         elif isinstance(value, (list, tuple)):
             for number, item in enumerate(value):
                 if isinstance(item, torch.Tensor):
-                    yield (first, number), item
+                    found.append(((first, number), item))
                 elif isinstance(item, (list, tuple, dict)):
-                    yield from (((first, number), tensor) for tensor in _tensors_in(item))
+                    found.extend(((first, number), tensor) for tensor in _tensors_in(item))
         elif isinstance(value, dict):
-            yield from (((first,), tensor) for tensor in _tensors_in(value))
+            found.extend(((first,), tensor) for tensor in _tensors_in(value))
+    return found
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
@@ -203,28 +200,38 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
 
 
-def _writes_in_place(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """`add_`, `__iadd__`, `__setitem__`, `out=`, `inplace=True`."""
-    if name.endswith("_") and not name.endswith("__"):
-        return True
-    if name.startswith("__i") and name.endswith("__") and name not in ("__invert__", "__index__", "__int__"):
-        return True
-    if name == "__setitem__" or kwargs.get("out") is not None:
-        return True
-    position = _inplace_position(func)
-    if position is None:
-        return False
-    return bool(kwargs.get("inplace", args[position] if position < len(args) else False))
+class Facts(NamedTuple):
+    """What a function's name says: whether it computes at all, writes in place (`add_`, `__iadd__`, `__setitem__`), and where
+    it takes `inplace`.
+    """
+
+    is_op: bool
+    is_inplace: bool = False
+    inplace_at: int | None = None
 
 
-@lru_cache(maxsize=512)
-def _inplace_position(func: Callable[..., Any]) -> int | None:
-    """Where a Python function takes `inplace`; None where it does not."""
-    code = getattr(func, "__code__", None)
-    if code is None:
-        return None
-    try:
-        names = list(inspect.signature(func).parameters)
-    except (TypeError, ValueError):
-        return None
-    return names.index("inplace") if "inplace" in names else None
+_FACTS: dict[Callable[..., Any], Facts] = {}
+
+
+def _learn(func: Callable[..., Any]) -> Facts:
+    if len(_FACTS) > 4096:  # functions made at run time
+        _FACTS.clear()
+    facts = _FACTS[func] = _facts(func)
+    return facts
+
+
+def _facts(func: Callable[..., Any]) -> Facts:
+    name = getattr(func, "__name__", "")
+    if name in NO_OPS or name == "__set__" or name == "__delete__":
+        return Facts(is_op=False)
+    if type(func) is PropertyRead and name == "__get__":
+        return Facts(is_op=func.__self__.__name__ in VIEWS)  # pyright: ignore[reportFunctionMemberAccess]
+    is_dunder = name.startswith("__") and name.endswith("__")
+    if name == "__setitem__" or (name.startswith("__i") and is_dunder and name not in ("__invert__", "__index__", "__int__", "__iter__")):
+        return Facts(is_op=True, is_inplace=True)
+    if name.endswith("_") and not is_dunder:
+        return Facts(is_op=True, is_inplace=True)
+    if getattr(func, "__code__", None) is None:
+        return Facts(is_op=True)
+    names = list(inspect.signature(func).parameters)
+    return Facts(is_op=True, inplace_at=names.index("inplace") if "inplace" in names else None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,13 +30,15 @@ TINY_NORM, HUGE_NORM = 1e-18, 1e18  # beyond these a float32 sum of squares unde
 
 
 class Shot:
-    """A snapshot to come: which tensor, at which version; filled when its batch is measured."""
+    """A snapshot to come: which tensor (`number`, met by weak reference), at which version; filled with its batch."""
 
-    __slots__ = ("bad_counts", "finite", "norm", "note", "picture", "tensor", "version")
+    __slots__ = ("bad_counts", "finite", "is_measured", "norm", "note", "number", "picture", "ref", "version")
 
-    def __init__(self, tensor: int, version: int | None) -> None:
-        self.tensor = tensor
+    def __init__(self, ref: weakref.ref[torch.Tensor], number: int, version: int | None) -> None:
+        self.ref = ref
+        self.number = number
         self.version = version
+        self.is_measured = False  # its value is asked for
         self.norm: float | None = None
         self.finite: bool | None = None
         self.note: str | None = None
@@ -56,6 +59,7 @@ class Measurer:
         self.budget_nbytes = budget_nbytes
         self.kept_nbytes = 0
         self.refused_count = 0
+        self.may_be_wrapped = False  # a functorch level or is_grads_batched was seen: look at each tensor
         self._pending: list[tuple[torch.Tensor, Shot]] = []
         self._pending_nbytes = 0
         self._deferred: list[tuple[list[Shot], torch.Tensor]] = []
@@ -63,28 +67,19 @@ class Measurer:
         self._lock = threading.RLock()
 
     def take(self, tensor: torch.Tensor, shot: Shot) -> None:
-        """Ask for a tensor's numbers: any shape, dtype, device, layout. The caller has switched off torch functions."""
+        """Ask for a tensor's numbers: any shape, dtype, device, layout. The caller has switched off torch functions and modes."""
+        shot.is_measured = True
         if type(tensor) not in PLAIN_TYPES and torch_private.has_own_dispatch(type(tensor)):
             shot.note = f"a {type(tensor).__name__}, whose numbers are its own affair"
-            return
-        if torch_private.batched_or_wrapped(tensor):
+        elif self.may_be_wrapped and torch_private.batched_or_wrapped(tensor):
             shot.note = "inside vmap or a functorch transform"
-            return
-        if tensor.is_meta or torch_private.is_traced(tensor):
-            shot.note = "on the meta device"
-            return
-        if shot.version is None:
+        elif shot.version is None:
             self._measure([(tensor, shot)])
-            return
-        if torch_private.dispatch_mode_count():
-            with torch_private.without_dispatch_modes():
-                alias = tensor.detach()
         else:
-            alias = tensor.detach()
-        self._pending.append((alias, shot))
-        self._pending_nbytes += tensor.numel() * tensor.itemsize
-        if self._pending_nbytes > BATCH_NBYTES:
-            self.flush()
+            self._pending.append((tensor.detach(), shot))
+            self._pending_nbytes += tensor.numel() * tensor.itemsize
+            if self._pending_nbytes > BATCH_NBYTES:
+                self.flush()
 
     def flush(self) -> None:
         """Measure what is pending and let go of it; needed before anything is written in place."""
@@ -116,6 +111,9 @@ class Measurer:
             groups: dict[tuple[torch.device, torch.dtype], tuple[list[torch.Tensor], list[Shot]]] = {}
             keeps = self.values != "none"
             for tensor, shot in batch:
+                if tensor.is_meta:
+                    shot.note = "on the meta device"
+                    continue
                 if tensor.layout is not torch.strided or tensor.is_quantized:
                     dense = _dense(tensor)
                     if dense is None:

@@ -62,14 +62,26 @@ class Places:
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
 
-    def add_root(self, module: nn.Module, prefix: str = "") -> None:
-        """Learn the paths of a module tree and the names of its parameters; the tree is held until `forget`."""
+    def add_root(self, module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Parameter]]:
+        """Learn the paths of a module tree and the names of its parameters, and return the latter; the tree is held until
+        `forget`. The same as `named_modules` and `named_parameters`, in one walk.
+        """
         self._roots.append(module)
-        dot = f"{prefix}." if prefix else ""
-        for path, child in module.named_modules():
-            self._paths.setdefault(id(child), (dot + path if path else prefix))
-        for path, parameter in module.named_parameters():
-            self.parameter_names.setdefault(id(parameter), dot + path)
+        found = []
+        stack = [(prefix, module)]
+        while stack:
+            path, child = stack.pop()
+            if id(child) in self._paths:
+                continue
+            self._paths[id(child)] = path
+            dot = f"{path}." if path else ""
+            for name, parameter in child._parameters.items():  # noqa: SLF001 (documented for subclasses)
+                if parameter is not None and id(parameter) not in self.parameter_names:
+                    self.parameter_names[id(parameter)] = dot + name
+                    found.append((dot + name, parameter))
+            children = [(dot + name, inner) for name, inner in child._modules.items() if inner is not None]  # noqa: SLF001
+            stack.extend(reversed(children))
+        return found
 
     @property
     def roots(self) -> tuple[nn.Module, ...]:
@@ -85,12 +97,12 @@ class Places:
         """The place of a call made from `frame`; inside a backward the whole stack is read, to see recomputation."""
         code, instruction, module, optimizer = None, 0, None, None
         is_initialiser = is_recomputed = False
-        step = 0
+        step, kinds = 0, _KINDS
         while frame is not None:
             here = frame.f_code
-            kind = _KINDS.get(here.co_filename)
+            kind = kinds.get(here.co_filename)
             if kind is None:
-                kind = _KINDS[here.co_filename] = _kind_of(here.co_filename)
+                kind = _kind(here.co_filename)
             if kind == USER:
                 if code is None:
                     code, instruction = here, frame.f_lasti
@@ -152,7 +164,7 @@ class Places:
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame that is neither torch's, the standard library's nor ours."""
-    while frame is not None and _kind_of(frame.f_code.co_filename) != USER:
+    while frame is not None and _kind(frame.f_code.co_filename) != USER:
         frame = frame.f_back
     return frame
 
@@ -166,6 +178,13 @@ def global_name(frame: FrameType | None, value: object) -> str | None:
         if bound is value and not name.startswith("_"):
             return name
     return None
+
+
+def _kind(file: str) -> int:
+    kind = _KINDS.get(file)
+    if kind is None:
+        kind = _KINDS[file] = _kind_of(file)
+    return kind
 
 
 def _kind_of(file: str) -> int:

@@ -150,10 +150,8 @@ class Recorder:
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape
         inner = getattr(model, "_orig_mod", model)  # of torch.compile
-        tape.places.add_root(inner)
         with torch_private.without_torch_function():
-            for name, parameter in inner.named_parameters():
-                tape.tensor_names.setdefault(tape.identify(parameter), name)
+            tape.meet_parameters(tape.places.add_root(inner))
         if any(isinstance(module, torch.jit.ScriptModule) for module in inner.modules()):
             tape.not_seen["scripted"] = (
                 "The model holds scripted modules: TorchScript runs their calls in C++, so their forward is not seen. "

@@ -36,17 +36,13 @@ def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
 
 
 def _slot(name: str, tensor: torch.Tensor, tape: Tape, problem: str | None) -> RawSlot:
-    strided = tensor.layout is torch.strided and not torch_private.batched_or_wrapped(tensor)
-    return RawSlot(
-        name=name,
-        shape=tuple(tensor.shape),
-        dtype=tensor.dtype,
-        version=None if tensor.is_inference() else tensor._version,
-        nbytes=tensor.numel() * tensor.itemsize,
-        storage=tensor.untyped_storage().data_ptr() if strided else None,
-        tensor=tape.find(tensor),
-        problem=problem,
-    )
+    try:
+        version = tensor._version  # noqa: SLF001 (torch's documented counter)
+    except RuntimeError:  # an inference tensor
+        version = None
+    storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
+    nbytes = tensor.numel() * tensor.itemsize
+    return RawSlot(name, tensor.shape, tensor.dtype, version, nbytes, storage, tape.find(tensor), None, problem)
 
 
 def _problem(message: str) -> str | None:

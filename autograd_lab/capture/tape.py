@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,24 +21,38 @@ from .places import Place, Places
 __all__ = ["RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
 
 
-@dataclass(slots=True)
 class RawOp:
     """One forward call; `last_node` is (sequence number, name) of its first output's grad_fn, to check a match by number."""
 
-    function: Any
-    place: Place
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    is_inplace: bool
-    is_direct: bool
-    last_node: tuple[int, str] | None
-    nodes: list[int] = field(default_factory=list)
-    new_inputs: tuple[tuple[int, tuple[int | str, ...]], ...] = ()
-    storages: tuple[int, ...] = ()
+    __slots__ = (
+        "function", "inputs", "is_direct", "is_inplace", "last_node", "new_inputs", "nodes", "outputs", "place", "storages"
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        function: Any,
+        place: Place,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        is_inplace: bool,
+        is_direct: bool,
+        last_node: tuple[int, str] | None,
+        new_inputs: Sequence[tuple[int, tuple[int | str, ...]]],
+        storages: Sequence[int],
+    ) -> None:
+        self.function = function
+        self.place = place
+        self.inputs = inputs
+        self.outputs = outputs
+        self.is_inplace = is_inplace
+        self.is_direct = is_direct
+        self.last_node = last_node
+        self.new_inputs = new_inputs
+        self.storages = storages
+        self.nodes: list[int] = []
 
 
-@dataclass(slots=True)
-class RawSlot:
+class RawSlot(NamedTuple):
     """One saved tensor of a node."""
 
     name: str
@@ -51,17 +66,19 @@ class RawSlot:
     problem: str | None = None
 
 
-@dataclass(slots=True)
 class RawNode:
-    """One grad_fn."""
+    """One grad_fn; `edges` is None until its graph was walked."""
 
-    name: str
-    edges: tuple[tuple[int, int] | None, ...] = ()
-    saved: list[RawSlot] = field(default_factory=list)
-    leaf: int | None = None
-    made_by: int | None = None
-    made_in: tuple[int, int] | None = None
-    defined_at: tuple[str, int] | None = None
+    __slots__ = ("defined_at", "edges", "leaf", "made_by", "made_in", "name", "saved")
+
+    def __init__(self, name: str, leaf: int | None = None) -> None:
+        self.name = name
+        self.leaf = leaf
+        self.edges: list[tuple[int, int] | None] | None = None
+        self.saved: list[RawSlot] = []
+        self.made_by: int | None = None
+        self.made_in: tuple[int, int] | None = None
+        self.defined_at: tuple[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -76,17 +93,6 @@ class ThreadState:
     def inside(self) -> int | None:
         """The innermost open node."""
         return self.open_nodes[-1] if self.open_nodes else None
-
-
-class Known:
-    """A tensor that was met, by weak reference; `shot` is its last snapshot."""
-
-    __slots__ = ("number", "ref", "shot")
-
-    def __init__(self, ref: weakref.ref[torch.Tensor], number: int) -> None:
-        self.ref = ref
-        self.number = number
-        self.shot: Shot | None = None
 
 
 class Tape:
@@ -107,9 +113,8 @@ class Tape:
         self.pass_count = 0
         self.has_retained = False
         self.main_thread = threading.get_ident()
-        self.measured: set[int] = set()  # forward tensors whose value is on the tape
         self._threads: dict[int, ThreadState] = {}
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, Shot] = {}  # the last shot of each tensor, by the address of its object
 
     def thread(self) -> ThreadState:
         """The state of the calling thread."""
@@ -122,7 +127,9 @@ class Tape:
     def identify(self, tensor: torch.Tensor) -> int:
         """The id of a tensor, new at the first meeting. The caller has switched off torch functions."""
         known = self._known.get(id(tensor))
-        return known.number if known is not None and known.ref() is tensor else self._meet(tensor).number
+        if known is None or known.ref() is not tensor:
+            known = self._meet(tensor)
+        return known.number
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """The id of a tensor that was met before."""
@@ -130,25 +137,38 @@ class Tape:
         return known.number if known is not None and known.ref() is tensor else None
 
     def shoot(self, tensor: torch.Tensor) -> Shot:
-        """Take a snapshot; an unchanged version is measured once. The caller has switched off torch functions."""
-        known = self._known.get(id(tensor))
-        if known is None or known.ref() is not tensor:
-            known = self._meet(tensor)
-        version = None if tensor.is_inference() else tensor._version
-        shot = known.shot
-        if shot is None or shot.version != version or version is None:
-            known.shot = shot = Shot(known.number, version)
+        """Take a snapshot; an unchanged version is measured once. The caller has switched off torch functions and modes."""
+        shot = self._known.get(id(tensor))
+        if shot is None or shot.ref() is not tensor:
+            shot = self._meet(tensor)
+        elif shot.version is None or shot.version != tensor._version:
+            shot = self._known[id(tensor)] = Shot(shot.ref, shot.number, _version(tensor))
+        if not shot.is_measured:
             self.measurer.take(tensor, shot)
         return shot
 
-    def _meet(self, tensor: torch.Tensor) -> Known:
+    def meet_input(self, tensor: torch.Tensor) -> tuple[int, Shot | None]:
+        """The id of a call's input, and a snapshot if no value of it is on the tape yet."""
+        known = self._known.get(id(tensor))
+        if known is not None and known.is_measured and known.ref() is tensor:
+            return known.number, None
+        shot = self.shoot(tensor)
+        return shot.number, shot
+
+    def _meet(self, tensor: torch.Tensor) -> Shot:
         number = len(self.tensors)
         is_parameter = type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
         self.tensors.append(
             (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
         )
-        known = self._known[id(tensor)] = Known(weakref.ref(tensor), number)
-        return known
+        shot = self._known[id(tensor)] = Shot(weakref.ref(tensor), number, _version(tensor))
+        return shot
+
+    def meet_parameters(self, named: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Give a model's parameters their names and measure them in one batch."""
+        for name, parameter in named:
+            self.tensor_names.setdefault(self.shoot(parameter).number, name)
+        self.measurer.flush()
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
@@ -168,3 +188,10 @@ class Tape:
         self._threads.clear()
         with torch_private.without_torch_function():
             self.measurer.finish()
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    try:
+        return tensor._version
+    except RuntimeError:  # an inference tensor has none
+        return None
