@@ -26,8 +26,8 @@ from autograd_lab.recording import (
     TensorId,
 )
 
-from .history import reachable_from
 from .match import module_of
+from .pass_history import reachable_from
 
 __all__ = ["Cell", "CellGraph", "cells_of"]
 
@@ -79,16 +79,25 @@ def cells_of(recording: Recording) -> tuple[CellGraph, tuple[PassId, ...]]:
 
 
 def _drawn_ops(recording: Recording) -> list[Op]:
-    """Calls that made nodes, and those whose tensors went into them; all where there is no node."""
+    """Calls that made nodes, and those whose tensors went into them; all where there is no node.
+
+    A leaf is where a graph begins: what made it is left out, and so is `torch.randn` and its like.
+    """
     if not any(op.nodes for op in recording.ops):
         return list(recording.ops)
     wanted: set[TensorId] = set()
     drawn: list[Op] = []
     for op in reversed(recording.ops):
-        if op.nodes or (not op.is_inplace and not wanted.isdisjoint(op.outputs)):
+        feeds = op.inputs and not op.is_inplace and not wanted.isdisjoint(op.outputs)
+        if op.nodes or feeds:
             drawn.append(op)
-            wanted.update(op.inputs)
+            wanted.update(tensor for tensor in op.inputs if not _is_leaf(recording, tensor))
     return drawn[::-1]
+
+
+def _is_leaf(recording: Recording, tensor: TensorId) -> bool:
+    ref = recording.tensors[tensor]
+    return ref.is_leaf and ref.requires_grad
 
 
 def _members(recording: Recording, passes: Iterable[PassId]) -> Mapping[PassId, dict[NodeId, None]]:
@@ -156,10 +165,10 @@ class _Builder:
 
     def _source(self, tensor: TensorId, op: Op) -> int | None:
         """The cell a tensor comes from; None for one that some unseen call made."""
-        if tensor in self._producer:
+        is_leaf = _is_leaf(self.recording, tensor)
+        if tensor in self._producer and not is_leaf:
             return self._producer[tensor]
-        ref = self.recording.tensors[tensor]
-        if ref.requires_grad and not ref.is_leaf:
+        if self.recording.tensors[tensor].requires_grad and not is_leaf:
             return None
         return self._tensor_cell(tensor, self._epoch_of_op.get(op.id, 0))
 
@@ -206,15 +215,16 @@ def _in_order(built: _Builder) -> CellGraph:
     if all(before < after for before, after in built.links):
         return CellGraph(cells=built.cells, links=list(built.links), forward=built.forward)
     number = _numbers_in_order(built.times, built.links)
-    cells = [
-        cell for _, cell in sorted(zip(number, built.cells, strict=True), key=lambda it: it[0])
-    ]
-    links = [(number[before], number[after]) for before, after in built.links]
-    return CellGraph(
-        cells=cells,
-        links=[(before, after) for before, after in links if before < after],
-        forward={(number[before], number[after]) for before, after in built.forward},
-    )
+    cells = list(built.cells)
+    for old, new in enumerate(number):
+        cells[new] = built.cells[old]
+    moved = [(number[before], number[after]) for before, after in built.links]
+    links = [(before, after) for before, after in moved if before < after]
+    for before, after in sorted(links):
+        if cells[after].kind == "node":
+            cells[after].epoch = max(cells[after].epoch, cells[before].epoch)
+    forward = {(number[before], number[after]) for before, after in built.forward}
+    return CellGraph(cells=cells, links=links, forward=forward)
 
 
 def _numbers_in_order(times: list[float], links: Iterable[tuple[int, int]]) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from autograd_lab.recording import Recording
 
@@ -17,10 +17,10 @@ from .cells import Cell, CellGraph
 __all__ = ["box_count", "fold"]
 
 LONGEST_PERIOD = 16
+_DIGITS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(NamedTuple):
     """Cells from `first` up to, not including, `last` of the sequence that become one."""
 
     first: int
@@ -147,7 +147,7 @@ class _Folder:
             else:
                 first, count = place, 1
             name = self._name(cell) if title is None else title
-            token = (re.sub(r"\d+", "*", name), count, cell.epoch)
+            token = (_DIGITS.sub("*", name), count, cell.epoch)
             runs.append(_Run(first=first, last=place + 1, title=name, token=token))
             last = None if title is None else (title, cell.epoch)
         return runs

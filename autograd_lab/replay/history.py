@@ -6,10 +6,10 @@ going forward costs and no checkpoints are needed.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from autograd_lab.recording import (
@@ -27,7 +27,9 @@ from autograd_lab.recording import (
     TensorId,
 )
 
-__all__ = ["History", "Moment", "PassHistory", "SavedAlive", "reachable_from"]
+from .pass_history import PassHistory, histories_of_passes
+
+__all__ = ["History", "Moment", "SavedAlive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,53 +55,12 @@ class Moment(NamedTuple):
     saved_nbytes: int
 
 
-@dataclass(slots=True, kw_only=True)
-class PassHistory:
-    """One call of the engine; all numbers are step numbers, the first frame that shows it.
-
-    order     nodes in order of execution
-    started   step at which a node received its gradients
-    finished  (step, node) in order
-    arrivals  steps at which a node got a gradient: only nodes that get more than one
-    failed    it raised, or the recording ended inside it
-    """
-
-    event: BackwardStarted
-    step: int
-    order: list[NodeId] = field(default_factory=list[NodeId])
-    started: dict[NodeId, int] = field(default_factory=dict[NodeId, int])
-    finished: list[tuple[int, NodeId]] = field(default_factory=list[tuple[int, NodeId]])
-    arrivals: dict[NodeId, list[int]] = field(default_factory=dict[NodeId, list[int]])
-    expected: dict[NodeId, int] = field(default_factory=dict[NodeId, int])
-    failed: bool = True
-
-    @property
-    def frees(self) -> bool:
-        """Its nodes let go of their saved tensors."""
-        return not (self.event.retain_graph or self.event.create_graph)
-
-    def done(self, index: int) -> frozenset[NodeId]:
-        """Nodes finished by step `index`."""
-        return frozenset(
-            node for _, node in self.finished[: bisect_left(self.finished, (index + 1, -1))]
-        )
-
-    def waiting(self, index: int) -> dict[NodeId, tuple[int, int]]:
-        """Nodes that have got some but not all gradients at step `index`: (received, expected)."""
-        waits: dict[NodeId, tuple[int, int]] = {}
-        for node, steps in self.arrivals.items():
-            received = bisect_left(steps, index + 1)
-            if 0 < received < self.expected[node] and self.started.get(node, index + 1) > index:
-                waits[node] = (received, self.expected[node])
-        return waits
-
-
 class History:
     """When everything in a recording began and ended."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.passes = _passes(recording)
+        self.passes = histories_of_passes(recording)
         self._saved = _saved_spans(recording, self.passes)
         self._grads = _grad_changes(recording, self.passes)
         self.moments = _moments(recording, self._saved)
@@ -133,64 +94,6 @@ class _Change(NamedTuple):
     step: int
     exists: bool
     grad: Snapshot | None
-
-
-def reachable_from(recording: Recording, roots: Iterable[NodeId]) -> set[NodeId]:
-    """Nodes to which the edges lead from `roots`, themselves included."""
-    seen = set(roots)
-    stack = list(seen)
-    while stack:
-        for edge in recording.nodes[stack.pop()].edges:
-            if edge is not None and edge.node not in seen:
-                seen.add(edge.node)
-                stack.append(edge.node)
-    return seen
-
-
-def _passes(recording: Recording) -> dict[PassId, PassHistory]:
-    passes: dict[PassId, PassHistory] = {}
-    for step, event in enumerate(recording.events, start=1):
-        match event:
-            case BackwardStarted():
-                passes[event.pass_id] = PassHistory(event=event, step=step)
-            case NodeStarted() if event.pass_id in passes:
-                passes[event.pass_id].order.append(event.node)
-                passes[event.pass_id].started[event.node] = step
-            case NodeFinished() if event.pass_id in passes:
-                passes[event.pass_id].finished.append((step, event.node))
-            case BackwardFinished() if event.pass_id in passes:
-                passes[event.pass_id].failed = event.error is not None
-            case _:
-                pass
-    for one in passes.values():
-        _count_arrivals(recording, one)
-    return passes
-
-
-def _count_arrivals(recording: Recording, one: PassHistory) -> None:
-    """Fill in what each node of the pass waits for: one gradient per edge into it, None or not.
-
-    Roots get one from outside. In a pass that ended well a node that never ran was not asked for
-    (`inputs=`, autograd.grad), so it does not wait.
-    """
-    expected = Counter(one.event.roots)
-    for node in reachable_from(recording, one.event.roots):
-        expected.update(edge.node for edge in recording.nodes[node].edges if edge is not None)
-    several = {
-        node: count
-        for node, count in expected.items()
-        if count > 1 and (one.failed or node in one.started)
-    }
-    arrivals: dict[NodeId, list[int]] = {node: [] for node in several}
-    for root in one.event.roots:
-        if root in arrivals:
-            arrivals[root].append(one.step)
-    for step, node in one.finished:
-        for edge in recording.nodes[node].edges:
-            if edge is not None and edge.node in arrivals:
-                arrivals[edge.node].append(step)
-    one.expected.update(several)
-    one.arrivals.update(arrivals)
 
 
 def _saved_spans(recording: Recording, passes: Mapping[PassId, PassHistory]) -> list[_Span]:

@@ -6,6 +6,7 @@ Units are CSS px for text of 12 px (labels) and 10 px (sublabels).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -42,7 +43,7 @@ class Lane:
 class PlacedNode:
     """One box; x and y are its upper left corner.
 
-    key                  unique: "op:3", "leaf:2", "input:0", "node:7@1" (lane 1), "fold:4@0" (lane 0)
+    key                  unique: "op:3", "leaf:2", "input:0", "node:7@1", "fold:4@0" (@ the lane)
     kind                 "fold" for several; an op keeps its kind when only its leaves are folded in
     row                  equal rows have equal y, in all lanes
     label, sublabel      two lines of text that fit the box, cut with an ellipsis
@@ -132,7 +133,7 @@ class _Drawing:
         self.graph = graph
         self.cells = cells
         self.placing = placing
-        self.lanes = _lanes(passes, max(placing.width + 2 * MARGIN, LEAST_LANE_WIDTH))
+        self.lanes = _lanes(passes, max(math.ceil(placing.width) + 2 * MARGIN, LEAST_LANE_WIDTH))
         heights = [1] * (max(placing.layer, default=-1) + 1)
         for layer, count in zip(placing.layer, rows, strict=True):
             heights[layer] = max(heights[layer], count)
@@ -196,21 +197,18 @@ class _Drawing:
         return self._edges(pairs, 0, "forward")
 
     def _backward_edges(self) -> Iterator[PlacedEdge]:
-        for lane in self.lanes[1:]:
-            key_of = {
-                node: box.key
-                for own in self.cells
-                for box in own
-                if box.lane == lane.index
-                for node in box.nodes
-            }
+        keys: list[dict[NodeId, str]] = [{} for _ in self.lanes]
+        for own in self.cells:
+            for box in own:
+                keys[box.lane].update(dict.fromkeys(box.nodes, box.key))
+        for lane, key_of in enumerate(keys):
             pairs = dict.fromkeys(
                 (key, key_of[edge.node])
                 for node, key in key_of.items()
                 for edge in self.recording.nodes[node].edges
                 if edge is not None and edge.node in key_of and key_of[edge.node] != key
             )
-            yield from self._edges(pairs, lane.index, "backward")
+            yield from self._edges(pairs, lane, "backward")
 
     def _edges(
         self, pairs: Iterable[tuple[str, str]], lane: int, kind: Literal["forward", "backward"]

@@ -1,7 +1,7 @@
 """Turn a graph of boxes into places: layers, an order in each layer, x, and routes for long links.
 
 Sugiyama's steps with three decisions that keep deep graphs narrow: sources are pulled down to their
-first use, one longest path is pinned straight, and the links of one source share one line past the
+first use, a longest path is pinned straight, and the links of one source share one line past the
 layers in between. Links over more than 24 layers get no line of their own there: they run along the
 margin. Linear in depth, without recursion. Measured against other layouts in facts/widgets.md.
 """
@@ -181,14 +181,14 @@ class _Layered:
 def _layers(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], floors: Sequence[int]
 ) -> tuple[list[int], dict[int, int]]:
-    """Layer of each box, and the spine, a longest path: each box on it with the next one."""
+    """Layer of each box, and the spine, a longest path per floor: its boxes, each with the next."""
     layer = [0] * len(before)
     depth = [0] * len(before)
     came_from: list[int | None] = [None] * len(before)
     floor, base, lowest = 0, 0, -1
     for box, sources in enumerate(before):
         for source in sources:
-            if depth[source] + 1 > depth[box]:
+            if floors[source] == floors[box] and depth[source] + 1 > depth[box]:
                 depth[box], came_from[box] = depth[source] + 1, source
             layer[box] = max(layer[box], layer[source] + 1)
         if sources and floors[box] > floor:
@@ -199,10 +199,14 @@ def _layers(
     for box in reversed(range(len(before))):
         if after[box] and len(after[box]) >= len(before[box]):
             layer[box] = min(layer[target] for target in after[box]) - 1
+    ends: dict[int, int] = {}
+    for box, floor in enumerate(floors):
+        if depth[box] > depth[ends.setdefault(floor, box)]:
+            ends[floor] = box
     spine: dict[int, int] = {}
-    box = max(range(len(before)), key=depth.__getitem__, default=None)
-    following = box
-    while box is not None and following is not None:
-        spine[box] = following
-        box, following = came_from[box], box
+    for end in ends.values():
+        box, following = end, end
+        while box is not None:
+            spine[box] = following
+            box, following = came_from[box], box
     return layer, spine

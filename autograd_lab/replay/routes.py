@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a box is: cell and layer, centre x, top y, the free x beside its stack, its end in it."""
+    """Where a box is: its cell and layer, centre x, top y, and the free x beside its stack."""
 
     cell: int
     layer: int

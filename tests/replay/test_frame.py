@@ -1,9 +1,12 @@
-"""Frames of recordings built by hand, where every number can be counted."""
+"""Frames of recordings built by hand, where every number can be counted, and of real ones."""
 
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import nn
 
+import autograd_lab as al
 from autograd_lab.errors import StepError
 from autograd_lab.recording import (
     BackwardFinished,
@@ -283,3 +286,70 @@ def test_everything_is_done_and_freed_at_the_end():
 def test_a_chain_keeps_all_its_saved_tensors_until_backward():
     frame = after(chain(50), BackwardStarted)
     assert (frame.saved_nbytes, len(frame.saved_alive)) == (50 * 24, 50)
+
+
+@pytest.fixture
+def trained_twice():
+    """A real net, its optimizer cleared and stepped between two backward passes."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with al.record(net) as rec:
+        for _ in range(2):
+            optimizer.zero_grad()
+            net(torch.randn(5, 4)).sum().backward()
+            optimizer.step()
+    return net, rec.recording
+
+
+def test_grads_at_the_end_are_those_of_torch(trained_twice):
+    net, recording = trained_twice
+    grads = frame_at(recording, len(recording.events)).grads
+    assert {recording.tensors[leaf].name: grad.norm for leaf, grad in grads.items()} == {
+        name: pytest.approx(parameter.grad.norm().item(), rel=1e-5)
+        for name, parameter in net.named_parameters()
+    }
+
+
+def test_real_saved_bytes_are_those_that_can_be_counted(trained_twice):
+    _, recording = trained_twice
+    at_backward = after(recording, BackwardStarted)
+    inputs, hidden, weight = 5 * 4 * 4, 5 * 8 * 4, 3 * 8 * 4
+    assert at_backward.saved_nbytes == inputs + hidden + weight
+    assert after(recording, BackwardFinished).saved_nbytes == 0
+
+
+def test_zero_grad_between_two_real_steps_empties_the_grads(trained_twice):
+    _, recording = trained_twice
+    assert len(after(recording, OptimizerStepped).grads) == 4
+    assert after(recording, BackwardStarted, nth=1).grads == {}
+
+
+def test_real_nodes_wait_only_while_gradients_are_missing(trained_twice):
+    _, recording = trained_twice
+    frames = [frame_at(recording, step) for step in range(len(recording.events) + 1)]
+    assert all(received < expected for f in frames for received, expected in f.waiting.values())
+    assert frames[-1].waiting == {}
+
+
+def test_autograd_grad_leaves_nothing_waiting_and_no_grads():
+    w = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = (w * w).sin() * w
+        torch.autograd.grad(y.sum(), y)
+    last = frame_at(rec.recording, len(rec.recording.events))
+    assert (last.waiting, last.grads, last.phase) == ({}, {}, "between")
+
+
+def test_a_real_nested_pass_shows_inside_the_node_that_started_it():
+    model, x = nn.Linear(4, 4), torch.randn(2, 4, requires_grad=True)
+    with al.record(model) as rec:
+        torch.utils.checkpoint.checkpoint(model, x, use_reentrant=True).sum().backward()
+    recording = rec.recording
+    phases = [frame_at(recording, i).phase for i in range(len(recording.events) + 1)]
+    runs = [phase for phase, before in zip(phases[1:], phases, strict=False) if phase != before]
+    assert [phase for phase in runs if phase.startswith("backward")] == [
+        "backward 1",
+        "backward 2",
+        "backward 1",
+    ]
