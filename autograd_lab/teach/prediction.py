@@ -161,14 +161,14 @@ class _Question(widgets.VBox):
 
     def _fitting_control(self) -> widgets.ValueWidget:
         """No answer is chosen beforehand: a default would be a hint."""
-        asked, look = self._prediction, {"layout": widgets.Layout(width="auto")}
+        asked, look = self._prediction, {"layout": widgets.Layout(width="20em")}
         if asked.is_number:
             return widgets.FloatText(**look)
         if not asked.choices:
             return widgets.Text(placeholder="for example MulBackward", **look)
         few = len(asked.choices) <= _MOST_RADIO_BUTTONS
         kind = widgets.RadioButtons if few else widgets.Dropdown
-        return kind(options=asked.choices, value=None, **look)
+        return kind(options=asked.choices, value=None, layout=widgets.Layout(width="max-content"))
 
     def _keep(self) -> None:
         try:

@@ -20,9 +20,12 @@ def maximum(x, y):
     return Number(max(x.value, y.value), "maximum", (x, y), slopes)
 
 
-lesson.max_rule.check(
-    lambda pairs: [maximum(Number(x, "x"), Number(y, "y")).slopes for x, y in pairs]
-)
+def slopes_of(pairs):
+    numbers = [(Number(x, "x"), Number(y, "y")) for x, y in pairs]
+    return [maximum(x, y).slopes for x, y in numbers]
+
+
+lesson.max_rule.check(slopes_of)
 
 
 # %% tags=["exercise:backward_order"]
@@ -40,7 +43,9 @@ def build(a):
 
 
 def names(result):
-    return [label(n) for n in backward_order(result.grad_fn, torch_parents)][:-1]
+    nodes = backward_order(result.grad_fn, torch_parents)
+    return [label(node) for node in nodes][:-1]  # without the leaf
 
 
-lesson.backward_order.check(lambda order: names(build(torch.tensor(1.0, requires_grad=True))))
+leaf = torch.tensor(1.0, requires_grad=True)
+lesson.backward_order.check(lambda order: names(build(leaf)))

@@ -14,6 +14,8 @@
 # **Shift+Enter**. A `...` in a cell is a blank for you; leaving it blank breaks nothing.
 
 # %%
+import operator
+
 import torch
 
 from autograd_lab import teach
@@ -91,7 +93,7 @@ def label(node):
 
 
 def torch_parents(node):
-    return [parent for parent, _ in node.next_functions if parent is not None]
+    return [p for p, _ in node.next_functions if p is not None]
 
 
 # %%
@@ -99,9 +101,9 @@ A = torch.tensor(2.0, requires_grad=True)
 B = torch.tensor(3.0, requires_grad=True)
 F = (A * B + A) ** 2
 node = F.grad_fn
-while torch_parents(node):
-    print(label(node), "was made from", [label(p) for p in torch_parents(node)])
-    node = torch_parents(node)[0]
+while made_from := torch_parents(node):
+    print(label(node), "was made from", *map(label, made_from))
+    node = made_from[0]
 
 # %% [markdown]
 # It is the same graph as ours, read from the end: square, add, mul, and `AccumulateGrad` for
@@ -145,10 +147,10 @@ def our_parents(number):
 
 # %%
 ran = []
-for node in backward_order(F.grad_fn, torch_parents):
-    node.register_prehook(lambda grads, node=node: ran.append(label(node)))
+for n in backward_order(F.grad_fn, torch_parents):
+    n.register_prehook(lambda _, n=n: ran.append(label(n)))
 F.backward(retain_graph=True)
-print(ran)
+print(*ran)
 lesson.first_node.reveal(ran[0])
 
 # %% [markdown]
@@ -169,11 +171,14 @@ lesson.grad_of_a.ask()
 
 
 # %%
-def backward(root, parents, pass_back, meet=lambda waiting, new: waiting + new):
+def backward(root, parents, pass_back, meet=operator.add):
     grads = {root: 1.0}
     for node in backward_order(root, parents):
-        for parent, g in zip(parents(node), pass_back(node, grads[node]), strict=True):
-            grads[parent] = meet(grads[parent], g) if parent in grads else g
+        handed = pass_back(node, grads[node])
+        for parent, g in zip(parents(node), handed, strict=True):
+            if parent in grads:
+                g = meet(grads[parent], g)
+            grads[parent] = g
     return grads
 
 
@@ -196,8 +201,13 @@ lesson.grad_of_a.reveal(grads[a])
 # %%
 lesson.overwritten.ask()
 
+
 # %%
-careless = backward(f, our_parents, times_slopes, meet=lambda waiting, new: new)
+def replace(waiting, new):
+    return new
+
+
+careless = backward(f, our_parents, times_slopes, replace)
 lesson.overwritten.reveal(careless[a])
 
 # %% [markdown]
@@ -232,12 +242,13 @@ def call_node(node, g):
 
 
 def at_leaves(grads):
-    return {node.variable: g for node, g in grads.items() if hasattr(node, "variable")}
+    leaves = [node for node in grads if hasattr(node, "variable")]
+    return {node.variable: grads[node] for node in leaves}
 
 
 # %%
 ours = at_leaves(backward(F.grad_fn, torch_parents, call_node))
-print("gradient of a:", ours[A].item(), " gradient of b:", ours[B].item())
+print("arrived at a:", ours[A].item(), " at b:", ours[B].item())
 teach.compare("gradient of a", ours[A], A.grad)
 
 # %% [markdown]
@@ -271,6 +282,7 @@ print("max(dim)", torch.autograd.grad(largest, (x, y)))
 # %% [markdown]
 # `torch.maximum` shares a tie in halves; `max(dim=...)` gives all to the one place that it
 # picked. Write the rule of `torch.maximum`; `x.value` and `y.value` are plain numbers.
+# The cell tries it on three pairs of your own numbers.
 
 
 # %% tags=["exercise:max_rule"]
@@ -279,9 +291,12 @@ def maximum(x, y):
     return Number(max(x.value, y.value), "maximum", (x, y), slopes)
 
 
-lesson.max_rule.check(
-    lambda pairs: [maximum(Number(x, "x"), Number(y, "y")).slopes for x, y in pairs]
-)
+def slopes_of(pairs):
+    numbers = [(Number(x, "x"), Number(y, "y")) for x, y in pairs]
+    return [maximum(x, y).slopes for x, y in numbers]
+
+
+lesson.max_rule.check(slopes_of)
 
 # %% [markdown]
 # ### Exercise: an order on demand
@@ -299,10 +314,12 @@ def build(a):
 
 
 def names(result):
-    return [label(n) for n in backward_order(result.grad_fn, torch_parents)][:-1]
+    nodes = backward_order(result.grad_fn, torch_parents)
+    return [label(node) for node in nodes][:-1]  # without the leaf
 
 
-lesson.backward_order.check(lambda order: names(build(torch.tensor(1.0, requires_grad=True))))
+leaf = torch.tensor(1.0, requires_grad=True)
+lesson.backward_order.check(lambda order: names(build(leaf)))
 
 # %% [markdown]
 # ## What you can explain now

@@ -27,6 +27,7 @@ UNSTABLE = {
 }
 IGNORED_CELLS = 0  # the budget for outputs that are run and not compared
 LONGEST_CELL = 10
+LONGEST_LINE = 74  # characters, beside an open file browser
 HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 
 
@@ -86,6 +87,12 @@ def test_code_cells_are_short(notebook):
         for cell in code_cells(notebook)
     }
     assert not [source for source, length in lengths.items() if length > LONGEST_CELL]
+
+
+@each_lesson
+def test_code_lines_fit_a_window_of_1024_pixels(notebook):
+    lines = [line for cell in code_cells(notebook) for line in cell.source.splitlines()]
+    assert not [line for line in lines if len(line) > LONGEST_LINE]
 
 
 @each_lesson
