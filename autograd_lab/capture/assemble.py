@@ -187,12 +187,11 @@ class _Assembler:
         known = self.snapshots.get(id(shot))
         if known is not None:
             return known
-        shot.settle()
-        detail = None
-        if shot.picture is not None:
-            detail = detail_of(shot.picture)
-        elif shot.bad_counts is not None:
-            detail = Detail(nans=shot.bad_counts[0], infs=shot.bad_counts[1])
+        extra, detail = shot.extra, None
+        if extra is not None and extra.picture is not None:
+            detail = detail_of(extra.picture)
+        elif extra is not None and extra.bad_counts is not None:
+            detail = Detail(nans=extra.bad_counts[0], infs=extra.bad_counts[1])
         shape = self.tape.tensors[shot.number][0]
         snapshot = Snapshot(
             tensor=TensorId(shot.number),
@@ -200,7 +199,7 @@ class _Assembler:
             numel=math.prod(int(size) for size in shape),
             norm=None if shot.norm is None else significant(shot.norm),
             finite=shot.finite,
-            note=shot.note,
+            note=extra.note if extra else None,
             detail=detail,
         )
         self.snapshots[id(shot)] = snapshot
@@ -243,6 +242,10 @@ class _Assembler:
                 number, node, received, grads = facts
                 started = NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(received), **when)
                 return [started, *self._node_finished([number, node, grads, None, None], when)]
+            case "accumulated":
+                number, node, received, after = facts
+                started = NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(received), **when)
+                return [started, *self._node_finished([number, node, (), (received, None), after], when)]
             case "node started":
                 number, node, grads, *_ = facts
                 return [NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(grads), **when)]

@@ -164,7 +164,7 @@ class Pass:
         """
         if len(self.state.open_nodes) > self.depth:
             return self.state.open_nodes[-1]
-        done = {event[4] for event in self.tape.events if event[0] in ("node finished", "node ran") and event[3] == self.number}
+        done = {event[4] for event in self.tape.events if event[0] in ("node finished", "node ran", "accumulated") and event[3] == self.number}
         missing: dict[int, int] = {}
         for node, number in self._ids.items():
             if number not in done:
@@ -228,7 +228,7 @@ class Pass:
         """
         variable = node.variable if raw.leaf is not None else None
         needs_start = (
-            variable is not None
+            (variable is not None and variable.grad is not None)
             or self.creates_graph
             or isinstance(node, BackwardCFunction)
             or any(slot.packed_by is not None for slot in raw.saved)
@@ -236,6 +236,8 @@ class Pass:
         if needs_start:
             self._handles.append(node.register_prehook(self.started(number, variable)))
             self._handles.append(node.register_hook(self.finished(number, variable)))
+        elif variable is not None:
+            self._handles.append(node.register_hook(self.accumulated(number, variable)))
         else:
             self._handles.append(node.register_hook(self.ran(number)))
 
@@ -317,6 +319,42 @@ class Pass:
             append(("node ran", state.index, state.inside, self.number, number, received, shots))
 
         return autograd_lab_ran
+
+    def accumulated(self, number: int, variable: torch.Tensor) -> Callable[[Grads, Grads], None]:
+        """A post-hook for a leaf whose `.grad` was None when the engine was called."""
+        tape = self.tape
+
+        def autograd_lab_accumulated(grad_inputs: Grads, grad_outputs: Grads) -> None:
+            del grad_inputs
+            state = tape.thread()
+            if self.is_over or (state.passes and state.passes[-1] is not self):
+                return
+            received, after = [], None
+            try:
+                with torch_private.unseen():
+                    (added,) = grad_outputs
+                    grad = variable.grad
+                    if added is not None:
+                        received = [tape.shoot(added)]
+                    if grad is not None:
+                        is_same = added is not None and _share_memory(grad, added)
+                        after = received[0] if is_same else tape.shoot(grad)
+            except Exception as error:  # noqa: BLE001
+                tape.failed(error)
+            tape.events.append(("accumulated", state.index, state.inside, self.number, number, received, after))
+
+        return autograd_lab_accumulated
+
+
+def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """torch took the incoming gradient as `.grad` without a copy: one measurement is enough."""
+    return (
+        a.layout is torch.strided
+        and b.layout is torch.strided
+        and a.data_ptr() == b.data_ptr() != 0
+        and a.shape == b.shape
+        and a._version == b._version
+    )
 
 
 def _accumulator(leaf: torch.Tensor) -> Any:

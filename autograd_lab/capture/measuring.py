@@ -12,6 +12,7 @@ import math
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -30,25 +31,31 @@ TINY_NORM, HUGE_NORM = 1e-18, 1e18  # beyond these a float32 sum of squares unde
 
 
 class Shot:
-    """A snapshot to come: which tensor (`number`, met by weak reference), at which version; filled with its batch."""
+    """A snapshot to come: which tensor (`number`, met by weak reference), at which version.
 
-    __slots__ = ("bad_counts", "finite", "is_measured", "norm", "note", "number", "picture", "ref", "version")
+    `alias` is the detached tensor until its batch is measured; `norm` and `finite` are set then, the rest only where it applies.
+    """
+
+    __slots__ = ("alias", "extra", "finite", "is_taken", "norm", "number", "ref", "version")
 
     def __init__(self, ref: weakref.ref[torch.Tensor], number: int, version: int | None) -> None:
         self.ref = ref
         self.number = number
         self.version = version
-        self.is_measured = False  # its value is asked for
+        self.is_taken = False  # its value was asked for
+        self.alias: torch.Tensor | None = None
+        self.extra: Extra | None = None
         self.norm: float | None = None
         self.finite: bool | None = None
-        self.note: str | None = None
-        self.picture: Picture | None = None
-        self.bad_counts: tuple[int, int] | None = None  # NaNs and Infs of a tensor that is not finite
 
-    def settle(self) -> None:
-        """Work out, from the numbers kept, what was not measured; once `Measurer.finish` has fetched them."""
-        if self.finite is None and self.picture is not None and self.picture.sampled_from is None:
-            self.norm, self.finite = norm_of(self.picture.data), bool(np.isfinite(self.picture.data).all())
+
+@dataclass(slots=True)
+class Extra:
+    """What few shots have: why there is no number, the numbers kept, the NaNs and Infs of a tensor that is not finite."""
+
+    note: str | None = None
+    picture: Picture | None = None
+    bad_counts: tuple[int, int] | None = None
 
 
 class Measurer:
@@ -60,23 +67,24 @@ class Measurer:
         self.kept_nbytes = 0
         self.refused_count = 0
         self.may_be_wrapped = False  # a functorch level or is_grads_batched was seen: look at each tensor
-        self._pending: list[tuple[torch.Tensor, Shot]] = []
+        self._pending: list[Shot] = []
         self._pending_nbytes = 0
         self._deferred: list[tuple[list[Shot], torch.Tensor]] = []
-        self._pictures: list[Picture] = []
+        self._pictures: list[tuple[Picture, Shot]] = []
         self._lock = threading.RLock()
 
     def take(self, tensor: torch.Tensor, shot: Shot) -> None:
         """Ask for a tensor's numbers: any shape, dtype, device, layout. The caller has switched off torch functions and modes."""
-        shot.is_measured = True
         if type(tensor) not in PLAIN_TYPES and torch_private.has_own_dispatch(type(tensor)):
-            shot.note = f"a {type(tensor).__name__}, whose numbers are its own affair"
+            shot.extra = Extra(note=f"a {type(tensor).__name__}, whose numbers are its own affair")
         elif self.may_be_wrapped and torch_private.batched_or_wrapped(tensor):
-            shot.note = "inside vmap or a functorch transform"
+            shot.extra = Extra(note="inside vmap or a functorch transform")
         elif shot.version is None:
-            self._measure([(tensor, shot)])
+            shot.alias = tensor
+            self._measure([shot])
         else:
-            self._pending.append((tensor.detach(), shot))
+            shot.alias = tensor.detach()
+            self._pending.append(shot)
             self._pending_nbytes += tensor.numel() * tensor.itemsize
             if self._pending_nbytes > BATCH_NBYTES:
                 self.flush()
@@ -87,13 +95,7 @@ class Measurer:
             return
         with self._lock:
             batch, self._pending, self._pending_nbytes = self._pending, [], 0
-            current = []
-            for item in batch:
-                if item[0]._version == item[1].version:  # noqa: SLF001 (torch's documented counter)
-                    current.append(item)
-                else:
-                    item[1].note = "modified after capture"
-            self._measure(current)
+            self._measure(batch)
 
     def finish(self) -> None:
         """Measure what is pending and fetch what an accelerator still holds: one transfer a batch, at the end."""
@@ -103,23 +105,31 @@ class Measurer:
             for waiting, norms in deferred:
                 for shot, norm in zip(waiting, norms.tolist(), strict=True):
                     shot.norm, shot.finite = norm, math.isfinite(norm)
-            fetch(self._pictures)
-            self._pictures = []
+            fetch(picture for picture, _ in self._pictures)
+        for picture, shot in self._pictures:
+            if picture.sampled_from is None:
+                shot.norm, shot.finite = norm_of(picture.data), bool(np.isfinite(picture.data).all())
+        self._pictures = []
 
-    def _measure(self, batch: Sequence[tuple[torch.Tensor, Shot]]) -> None:
+    def _measure(self, batch: Sequence[Shot]) -> None:
         with torch_private.invisible():
             groups: dict[tuple[torch.device, torch.dtype], tuple[list[torch.Tensor], list[Shot]]] = {}
             keeps = self.values != "none"
-            for tensor, shot in batch:
+            for shot in batch:
+                tensor, shot.alias = shot.alias, None
+                assert tensor is not None
+                if shot.version is not None and tensor._version != shot.version:
+                    shot.extra = Extra(note="modified after capture")
+                    continue
                 if tensor.is_meta:
-                    shot.note = "on the meta device"
+                    shot.extra = Extra(note="on the meta device")
                     continue
                 if tensor.layout is not torch.strided or tensor.is_quantized:
                     dense = _dense(tensor)
                     if dense is None:
-                        shot.note = f"layout {tensor.layout} without numbers of its own"
+                        shot.extra = Extra(note=f"layout {tensor.layout} without numbers of its own")
                         continue
-                    tensor = dense  # noqa: PLW2901
+                    tensor = dense
                 if keeps and self._keep_whole(tensor, shot):
                     continue
                 dtype = tensor.dtype
@@ -127,7 +137,7 @@ class Measurer:
                     if not dtype.is_complex:
                         shot.finite = True
                         continue
-                    tensor = torch.view_as_real(tensor.resolve_conj())  # noqa: PLW2901
+                    tensor = torch.view_as_real(tensor.resolve_conj())
                     dtype = tensor.dtype
                 group = groups.get((tensor.device, dtype))
                 if group is None:
@@ -150,8 +160,9 @@ class Measurer:
             self.refused_count += 1
             return False
         self.kept_nbytes += nbytes
-        shot.picture = picture_of(tensor, whole=whole)
-        self._pictures.append(shot.picture)
+        picture = picture_of(tensor, whole=whole)
+        shot.extra = Extra(picture=picture)
+        self._pictures.append((picture, shot))
         return whole
 
 
@@ -169,7 +180,8 @@ def _fill_extreme(tensor: torch.Tensor, shot: Shot) -> None:
     shot.norm = float(torch.linalg.vector_norm(wide))
     shot.finite = math.isfinite(shot.norm) or bool(wide.isfinite().all())
     if not shot.finite:
-        shot.bad_counts = int(wide.isnan().sum()), int(wide.isinf().sum())
+        shot.extra = shot.extra or Extra()
+        shot.extra.bad_counts = int(wide.isnan().sum()), int(wide.isinf().sum())
     elif not 1e-150 < shot.norm < 1e150 and tensor.numel() and (scale := float(wide.abs().max())):
         shot.norm = float(torch.linalg.vector_norm(wide / scale)) * scale
 

@@ -6,10 +6,10 @@ Everything here is on the user's critical path: plain tuples and slots, no froze
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import ref
 
 import torch
 
@@ -141,27 +141,30 @@ class Tape:
         shot = self._known.get(id(tensor))
         if shot is None or shot.ref() is not tensor:
             shot = self._meet(tensor)
-        elif shot.version is None or shot.version != tensor._version:
+        elif shot.is_taken and shot.version is not None and shot.version == tensor._version:
+            return shot
+        elif shot.is_taken:
             shot = self._known[id(tensor)] = Shot(shot.ref, shot.number, _version(tensor))
-        if not shot.is_measured:
-            self.measurer.take(tensor, shot)
+        else:
+            shot.version = _version(tensor)
+        shot.is_taken = True
+        self.measurer.take(tensor, shot)
         return shot
 
     def meet_input(self, tensor: torch.Tensor) -> tuple[int, Shot | None]:
         """The id of a call's input, and a snapshot if no value of it is on the tape yet."""
         known = self._known.get(id(tensor))
-        if known is not None and known.is_measured and known.ref() is tensor:
+        if known is not None and known.is_taken and known.ref() is tensor:
             return known.number, None
         shot = self.shoot(tensor)
         return shot.number, shot
 
     def _meet(self, tensor: torch.Tensor) -> Shot:
-        number = len(self.tensors)
+        shot = self._known[id(tensor)] = Shot(ref(tensor), len(self.tensors), _version(tensor))
         is_parameter = type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
         self.tensors.append(
             (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
         )
-        shot = self._known[id(tensor)] = Shot(weakref.ref(tensor), number, _version(tensor))
         return shot
 
     def meet_parameters(self, named: Iterable[tuple[str, torch.Tensor]]) -> None:
