@@ -40,7 +40,9 @@ class Prediction:
         node: bool | Sequence[str] = False,
     ) -> None:
         kinds = (choices is not None, number is not False, node is not False)
-        if sum(kinds) != 1 or isinstance(choices, str) or isinstance(node, str):
+        is_range = isinstance(number, (tuple, list)) and len(number) == 2
+        whole = all((choices != [], node != [], is_range or isinstance(number, bool)))
+        if sum(kinds) != 1 or not whole or isinstance(choices, str) or isinstance(node, str):
             message = (
                 f"Prediction {name!r} needs exactly one kind of answer. "
                 f"It was given choices={choices!r}, number={number!r}, node={node!r}. "

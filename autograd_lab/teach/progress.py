@@ -12,7 +12,6 @@ import csv
 import io
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +127,10 @@ def remember(kind: str, verdict: Verdict, *, tried: bool) -> None:
 
     Never raises: a full disk or a read-only folder must not stop a lesson. `show` tells it.
     """
-    path = Path.cwd() / _FILE
+    try:
+        path = Path.cwd() / _FILE
+    except OSError:  # the folder was deleted under the running kernel
+        return
     document = _read_own(path)
     old = document["entries"].get(verdict.name, {"solved": False, "tries": 0})
     document["entries"][verdict.name] = {
@@ -204,13 +206,12 @@ def _to_csv(entries: dict[str, dict[str, Any]]) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Write beside, then rename: the file is never half written."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(name).replace(path)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 

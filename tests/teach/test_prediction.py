@@ -111,7 +111,14 @@ def test_nodes_may_be_chosen_from_names():
 
 @pytest.mark.parametrize(
     "kinds",
-    [{}, {"number": True, "node": True}, {"choices": "ab"}, {"node": "MulBackward0"}],
+    [
+        {},
+        {"number": True, "node": True},
+        {"choices": "ab"},
+        {"node": "MulBackward0"},
+        {"number": 5},
+        {"choices": []},
+    ],
 )
 def test_exactly_one_kind_is_needed(kinds):
     with pytest.raises(ExerciseError, match="exactly one kind"):

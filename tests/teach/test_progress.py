@@ -103,9 +103,23 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(folder, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_to_stops_no_lesson(monkeypatch):
-    monkeypatch.setattr("tempfile.mkstemp", lambda **_: (_ for _ in ()).throw(PermissionError()))
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: Path("no/such/file").touch())
     solve()
-    assert "can't be written to (PermissionError)" in progress().show().text
+    assert "can't be written to (FileNotFoundError)" in progress().show().text
+
+
+def test_a_deleted_folder_stops_no_lesson(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    solve()
+
+
+def test_others_may_read_the_file_as_any_new_file_of_the_user():
+    solve()
+    Path("other").touch()
+    assert FILE.stat().st_mode == Path("other").stat().st_mode
 
 
 def test_export_and_load_after_a_lost_server(tmp_path):
