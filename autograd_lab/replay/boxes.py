@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autograd_lab.recording import GradNode, NodeId, Op, OpId, Recording, TensorId
@@ -43,13 +43,24 @@ class Box:
 
 def boxes_of(graph: CellGraph, recording: Recording) -> list[list[Box]]:
     """The boxes of each cell."""
+    makers = {tensor: op.name for op in recording.ops for tensor in op.outputs if not op.nodes}
+    names = {
+        tensor: recording.tensors[tensor].name or makers.get(tensor, f"tensor {tensor}")
+        for cell in graph.cells
+        for tensor in cell.tensors
+    }
     return [
-        [*_forward_boxes(number, cell, recording), *_backward_boxes(number, cell, recording)]
+        [
+            *_forward_boxes(number, cell, recording, names),
+            *_backward_boxes(number, cell, recording, names),
+        ]
         for number, cell in enumerate(graph.cells)
     ]
 
 
-def _forward_boxes(number: int, cell: Cell, recording: Recording) -> Iterable[Box]:
+def _forward_boxes(
+    number: int, cell: Cell, recording: Recording, names: Mapping[TensorId, str]
+) -> Iterable[Box]:
     ops, tensors = tuple(cell.ops), tuple(cell.tensors)
     if len(ops) == 1:
         key, kind = f"op:{ops[0]}", "op"
@@ -61,7 +72,7 @@ def _forward_boxes(number: int, cell: Cell, recording: Recording) -> Iterable[Bo
         tensor = recording.tensors[tensors[0]]
         kind = "leaf" if tensor.requires_grad else "input"
         key = f"{kind}:{tensor.id}"
-        label, sublabel = _tensor_name(recording, tensor.id), _shape_text(tensor.shape)
+        label, sublabel = names[tensor.id], _shape_text(tensor.shape)
     else:
         return
     yield Box(
@@ -77,7 +88,9 @@ def _forward_boxes(number: int, cell: Cell, recording: Recording) -> Iterable[Bo
     )
 
 
-def _backward_boxes(number: int, cell: Cell, recording: Recording) -> Iterable[Box]:
+def _backward_boxes(
+    number: int, cell: Cell, recording: Recording, names: Mapping[TensorId, str]
+) -> Iterable[Box]:
     for lane, nodes in cell.lanes.items():
         if cell.kind == "fold" and len(nodes) > 1:
             label, sublabel = _fold_text(cell, len(nodes), "node", _common_name(recording, nodes))
@@ -101,7 +114,7 @@ def _backward_boxes(number: int, cell: Cell, recording: Recording) -> Iterable[B
                 cell=number,
                 offset=offset,
                 label=_clipped(node.short_name),
-                sublabel=_clipped(_node_place(recording, node)),
+                sublabel=_clipped(_node_place(recording, node, names)),
                 nodes=(node_id,),
             )
 
@@ -149,14 +162,10 @@ def _output_text(recording: Recording, op: Op) -> str:
     return f"{tensor.name or ''} {_shape_text(tensor.shape)}".strip()
 
 
-def _node_place(recording: Recording, node: GradNode) -> str:
+def _node_place(recording: Recording, node: GradNode, names: Mapping[TensorId, str]) -> str:
     if node.leaf is not None:
-        return _tensor_name(recording, node.leaf)
+        return names[node.leaf]
     return module_of(recording, node) or (node.source.place if node.source else "")
-
-
-def _tensor_name(recording: Recording, tensor: TensorId) -> str:
-    return recording.tensors[tensor].name or f"tensor {tensor}"
 
 
 def _shape_text(shape: Sequence[int]) -> str:

@@ -49,6 +49,19 @@ class Stretch:
         """Product of the gains from its first to its last node; None for less than two nodes."""
         return self.rms[-1] / self.rms[0] if len(self.rms) > 1 else None
 
+    @property
+    def sure_decades(self) -> float:
+        """The least change between either of its first and either of its last two nodes.
+
+        One layer at an end may stand in a side branch, where the gradient is smaller: the query
+        projection of an attention behind its softmax.
+        """
+        rms = self.rms
+        ends = [(rms[0], rms[-1])]
+        if len(rms) > 3:
+            ends = [(start, end) for start in rms[:2] for end in rms[-2:]]
+        return min(abs(math.log10(end / start)) for start, end in ends)
+
 
 def stretch_of_layers(
     run: PassRun, rows: Sequence[FlowRow], path: Sequence[NodeId], without: set[NodeId]
@@ -124,8 +137,9 @@ def _vanishing_or_exploding(stretch: Stretch) -> Iterable[FlowFinding]:
     gains = [after / before for before, after in zip(stretch.rms, stretch.rms[1:], strict=False)]
     steps = [gain if decades > 0 else 1 / gain for gain in gains]
     steady = sum(step >= STEADY_GAIN for step in steps) >= STEADY_SHARE * len(steps)
-    is_steady = steady and len(steps) >= STEADY_LAYERS and abs(decades) >= DECADES_IF_STEADY
-    if abs(decades) < DECADES and not is_steady:
+    sure = stretch.sure_decades
+    is_steady = steady and len(steps) >= STEADY_LAYERS and sure >= DECADES_IF_STEADY
+    if sure < DECADES and not is_steady:
         return
     first, last = stretch.rows[0], stretch.rows[-1]
     start = stretch.rms[0]
@@ -140,7 +154,7 @@ def _vanishing_or_exploding(stretch: Stretch) -> Iterable[FlowFinding]:
         evidence=(
             f"The rms of the gradient goes from {_number(start)} to {_number(stretch.rms[-1])}: "
             f"the product of {_count(len(gains), 'gain')} is {_number(stretch.product)}, "
-            f"{decades:+.1f} decades, {decades / len(gains):+.2f} a layer; a factor of 10 is "
+            f"{decades:+.1f} decades, {decades / len(gains):+.2g} a layer; a factor of 10 is "
             f"passed at {_where(tenth)}."
         ),
         try_=(

@@ -16,6 +16,7 @@ __all__ = ["Placing", "place"]
 GAP = 18.0
 LONGEST_LINE = 24
 LINE_WIDTH = 4.0
+SOURCES_ABREAST = 3  # an lstm has eight weights: more stand in the layer above
 PINNED = 1e6
 ROUNDS = 4
 
@@ -191,14 +192,21 @@ def _layers(
             if floors[source] == floors[box] and depth[source] + 1 > depth[box]:
                 depth[box], came_from[box] = depth[source] + 1, source
             layer[box] = max(layer[box], layer[source] + 1)
+        leaves = sum(not before[source] for source in sources)
+        layer[box] = max(layer[box], -(-leaves // SOURCES_ABREAST))
         if sources and floors[box] > floor:
             floor, base = floors[box], lowest + 2
         if sources and floors[box] == floor:
             layer[box] = max(layer[box], base)
         lowest = max(lowest, layer[box])
+    abreast = [0] * len(before)
     for box in reversed(range(len(before))):
         if after[box] and len(after[box]) >= len(before[box]):
-            layer[box] = min(layer[target] for target in after[box]) - 1
+            first = min(after[box], key=layer.__getitem__)
+            layer[box] = layer[first] - 1
+            if not before[box]:
+                layer[box] -= abreast[first] // SOURCES_ABREAST
+                abreast[first] += 1
     ends: dict[int, int] = {}
     for box, floor in enumerate(floors):
         if depth[box] > depth[ends.setdefault(floor, box)]:

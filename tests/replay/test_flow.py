@@ -191,15 +191,34 @@ class SmallTransformer(nn.Module):
         return self.head(self.encoder(x).mean(1))
 
 
+class Attention(nn.Module):
+    """Residual attention with separate projections; the longest path ends behind a softmax."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x):
+        weights = (self.q(x) @ self.k(x).mT / x.shape[-1] ** 0.5).softmax(-1)
+        return x + weights @ self.v(x)
+
+
+def post_norm_transformer():
+    layers = [nn.TransformerEncoderLayer(32, 4, 64, batch_first=True) for _ in range(12)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 32, 10))
+
+
 @pytest.mark.parametrize(
     ("model", "inputs"),
     [
         (lambda: stack(nn.ReLU, gain=math.sqrt(2)), (16, 32)),
         (SmallConvnet, (32, 1, 16, 16)),
         (SmallTransformer, (4, 64, 32)),
+        (post_norm_transformer, (4, 64, 32)),
+        (lambda: nn.Sequential(*[Attention() for _ in range(6)]), (4, 64, 32)),
         (lambda: nn.Linear(32, 10), (16, 32)),
     ],
-    ids=["relu gain sqrt 2", "convnet", "transformer", "one layer"],
+    ids=["relu gain sqrt 2", "convnet", "transformer", "post-norm", "attention", "one layer"],
 )
 def test_healthy_models_have_no_finding(model, inputs):
     model = model()

@@ -187,6 +187,22 @@ def test_leaves_stand_right_above_their_first_use():
     assert use.row - last.row == 1
 
 
+def test_many_parameters_of_one_call_stand_in_several_rows():
+    model = nn.LSTM(8, 16, 2)
+    with al.record(model, values="none") as rec:
+        model(torch.randn(6, 4, 8))[0].sum().backward()
+    layout = layout_graph(rec.recording)
+    assert layout.width < 1500
+    assert overlaps(layout) == crossed_boxes(layout) == []
+
+
+def test_a_tensor_without_a_name_is_called_after_the_call_that_made_it():
+    model = nn.Linear(4, 2)
+    with al.record(model) as rec:
+        model(torch.randn(3, 4)).sum().backward()
+    assert "randn" in labels(layout_graph(rec.recording))
+
+
 def test_nodes_of_one_call_stack_with_the_gradient_going_up():
     build = Builder()
     build.backward(build.op("einsum", build.tensor("x", leaf=True), extra_nodes=9))
