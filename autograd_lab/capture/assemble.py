@@ -12,7 +12,6 @@ import torch
 from autograd_lab.recording import (
     BackwardFinished,
     BackwardStarted,
-    Detail,
     Edge,
     Event,
     GradAccumulated,
@@ -187,11 +186,8 @@ class _Assembler:
         known = self.snapshots.get(id(shot))
         if known is not None:
             return known
-        extra, detail = shot.extra, None
-        if extra is not None and extra.picture is not None:
-            detail = detail_of(extra.picture)
-        elif extra is not None and extra.bad_counts is not None:
-            detail = Detail(nans=extra.bad_counts[0], infs=extra.bad_counts[1])
+        extra = shot.extra
+        detail = detail_of(extra.picture) if extra is not None and extra.picture is not None else None
         shape = self.tape.tensors[shot.number][0]
         snapshot = Snapshot(
             tensor=TensorId(shot.number),

@@ -51,11 +51,10 @@ class Shot:
 
 @dataclass(slots=True)
 class Extra:
-    """What few shots have: why there is no number, the numbers kept, the NaNs and Infs of a tensor that is not finite."""
+    """What few shots have: why there is no number, or the numbers kept."""
 
     note: str | None = None
     picture: Picture | None = None
-    bad_counts: tuple[int, int] | None = None
 
 
 class Measurer:
@@ -171,18 +170,17 @@ def _fill(tensors: list[torch.Tensor], waiting: list[Shot], norms: list[float]) 
         if TINY_NORM < norm < HUGE_NORM:
             shot.norm, shot.finite = norm, True
         else:
-            _fill_extreme(tensor, shot)
+            _fill_extreme(tensor, shot, norm)
 
 
-def _fill_extreme(tensor: torch.Tensor, shot: Shot) -> None:
+def _fill_extreme(tensor: torch.Tensor, shot: Shot, norm: float) -> None:
     """All zero, empty, not finite, or too small or large for a sum of squares in the tensor's own dtype."""
+    if norm != norm or (norm == math.inf and bool(tensor.isinf().any())):
+        shot.norm, shot.finite = norm, False
+        return
     wide = tensor.double()
-    shot.norm = float(torch.linalg.vector_norm(wide))
-    shot.finite = math.isfinite(shot.norm) or bool(wide.isfinite().all())
-    if not shot.finite:
-        shot.extra = shot.extra or Extra()
-        shot.extra.bad_counts = int(wide.isnan().sum()), int(wide.isinf().sum())
-    elif not 1e-150 < shot.norm < 1e150 and tensor.numel() and (scale := float(wide.abs().max())):
+    shot.norm, shot.finite = float(torch.linalg.vector_norm(wide)), True
+    if not 1e-150 < shot.norm < 1e150 and tensor.numel() and (scale := float(wide.abs().max())):
         shot.norm = float(torch.linalg.vector_norm(wide / scale)) * scale
 
 

@@ -175,10 +175,8 @@ def _is_masking(op: Op) -> bool:
 
 
 def _what(shots: Iterable[Snapshot]) -> str:
-    details = [shot.detail for shot in shots]
-    if any(detail is not None and detail.nans for detail in details):
-        return "NaN"
-    return "Inf" if any(detail is not None and detail.infs for detail in details) else "NaN or Inf"
+    """"NaN" where any element is one, else "Inf": the norm is the one or the other."""
+    return "NaN" if any(shot.norm is None or shot.norm != shot.norm for shot in shots) else "Inf"
 
 
 def _at(op: Op) -> str:
