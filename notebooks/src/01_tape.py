@@ -322,6 +322,22 @@ leaf = torch.tensor(1.0, requires_grad=True)
 lesson.backward_order.check(lambda order: names(build(leaf)))
 
 # %% [markdown]
+# ## 6. Watch the real one
+#
+# `autograd_lab` writes down what PyTorch really does, without changing it. Here is our f once
+# more. Read the backward pass from top to bottom: find the 48 and the 16 that meet at A.
+
+# %%
+import autograd_lab as al
+
+A = torch.tensor(2.0, requires_grad=True)
+B = torch.tensor(3.0, requires_grad=True)
+with al.record() as rec:
+    F = (A * B + A).square()
+    F.backward()
+print(rec.recording)
+
+# %% [markdown]
 # ## What you can explain now
 #
 # - Forward writes down, for each operation, its inputs and what its slopes need.

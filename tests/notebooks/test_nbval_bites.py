@@ -4,6 +4,7 @@ import copy
 import re
 
 import nbformat
+import pytest
 
 from tests.notebooks.lessons import code_cells, each_lesson, failed_cells
 
@@ -30,6 +31,7 @@ def test_an_unchanged_lesson_passes(path, tmp_path):
     assert failed_cells(nbformat.read(path, as_version=4), tmp_path) == set()
 
 
+@pytest.mark.slow
 @each_lesson
 def test_a_change_in_any_stored_output_is_noticed(path, tmp_path):
     """One change in a cell at a time, else a noticed one would hide one that is not."""
