@@ -66,7 +66,8 @@ class _Assembler:
         nodes = tuple(self._node(number, raw, ops) for number, raw in enumerate(tape.nodes))
         events = [event for raw in tape.events for event in self._events(raw)]
         tensors = tuple(self._tensor(number) for number in range(len(tape.tensors)))
-        events = with_problems(events, nodes, ops, tensors, self._writes())
+        parameters = {TensorId(number): self._snapshot(shot) for number, shot in tape.parameter_shots.items()}
+        events = with_problems(events, nodes, ops, tensors, self._writes(), parameters)
         events += [NotSeen(reason=reason, text=text) for reason, text in (*tape.not_seen.items(), *self._unmatched(nodes))]
         devices = [ref.device for ref in tensors if ref.device != "cpu"]
         meta = Meta(
@@ -187,6 +188,13 @@ class _Assembler:
         if known is not None:
             return known
         extra = shot.extra
+        if extra is not None and extra.same_as is not None:
+            source = extra.same_as
+            shot.norm, shot.finite = source.norm, source.finite
+            extra = source.extra
+            while extra is not None and extra.same_as is not None:
+                shot.norm, shot.finite = extra.same_as.norm, extra.same_as.finite
+                extra = extra.same_as.extra
         detail = detail_of(extra.picture) if extra is not None and extra.picture is not None else None
         shape = self.tape.tensors[shot.number][0]
         snapshot = Snapshot(

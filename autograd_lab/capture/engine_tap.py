@@ -22,7 +22,7 @@ from autograd_lab import torch_private
 from .function_tap import FunctionTap
 from .measuring import Shot
 from .saved_slots import read_slots
-from .tape import RawNode, Tape, ThreadState
+from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState
 
 __all__ = ["EngineTap"]
 
@@ -239,7 +239,8 @@ class Pass:
         elif variable is not None:
             self._handles.append(node.register_hook(self.accumulated(number, variable)))
         else:
-            self._handles.append(node.register_hook(self.ran(number)))
+            shares = raw.name in SAME_ELEMENTS and self.tape.measurer.values == "none"
+            self._handles.append(node.register_hook(self.ran(number, shares=shares)))
 
     def started(self, number: int, variable: torch.Tensor | None) -> Callable[[Grads], None]:
         """A pre-hook; ours is the last one, so it sees what the node will see."""
@@ -296,8 +297,11 @@ class Pass:
 
         return autograd_lab_finished
 
-    def ran(self, number: int) -> Callable[[Grads, Grads], None]:
-        """A post-hook for a node inside which nothing else can happen: the start is written with the end."""
+    def ran(self, number: int, *, shares: bool) -> Callable[[Grads, Grads], None]:
+        """A post-hook for a node inside which nothing else can happen: the start is written with the end.
+
+        shares  the gradient keeps its elements: one measurement is enough
+        """
         tape, state_here, here = self.tape, self.state, threading.get_ident()
         shoot, append, unseen, get_ident = tape.shoot, tape.events.append, torch_private.unseen, threading.get_ident
 
@@ -313,7 +317,12 @@ class Pass:
                     for grad in grad_outputs:
                         received.append(None if grad is None else shoot(grad))  # noqa: PERF401 (a comprehension is slower here)
                     for grad in grad_inputs:
-                        shots.append(None if grad is None else shoot(grad))  # noqa: PERF401
+                        if grad is None:
+                            shots.append(None)
+                        elif shares and received and received[0] is not None:
+                            shots.append(tape.share(grad, received[0]))
+                        else:
+                            shots.append(shoot(grad))
             except Exception as error:  # noqa: BLE001
                 tape.failed(error)
             append(("node ran", state.index, state.inside, self.number, number, received, shots))

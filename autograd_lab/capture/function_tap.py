@@ -5,7 +5,6 @@ A dispatch mode is not used: torch picks other backward formulas under one (4 of
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
@@ -16,8 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from autograd_lab import torch_private
 
+from .measuring import Shot
 from .places import Place, global_name, user_frame
-from .tape import RawOp, Tape
+from .tape import SAME_ELEMENTS, RawOp, Tape
 
 __all__ = ["FunctionTap"]
 
@@ -134,12 +134,22 @@ class FunctionTap(TorchFunctionMode):
                 tape.made_by[sequence_number] = number
         for sequence_number in range(before, after):
             tape.made_by[sequence_number] = number
-        taken = [tape.shoot(tensor) for tensor in outputs]
+        if last_node is not None and last_node[1] in SAME_ELEMENTS and len(inputs) == 1 and tape.measurer.values == "none":
+            taken = [self._share(args, tensor) for tensor in outputs]
+        else:
+            taken = [tape.shoot(tensor) for tensor in outputs]
         is_direct = frame.f_code is place.code
         written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
         kept = [shot.number for shot in taken]
         tape.ops.append(RawOp(func, place, inputs, kept, inplace, is_direct, last_node, fresh, written))
         tape.events.append(("op", state.index, state.inside, number, taken, shots))
+
+    def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> Shot:
+        """A view's norm is its base's: measured once."""
+        base = args[0] if args else None
+        source = self.tape.last_shot(base) if isinstance(base, torch.Tensor) else None
+        same = source is not None and base is not None and base.numel() == tensor.numel()
+        return self.tape.share(tensor, source) if same and source is not None else self.tape.shoot(tensor)
 
     def _name_leaf(self, tensor: torch.Tensor, number: int, frame: FrameType) -> None:
         if number in self.tape.tensor_names:
@@ -231,7 +241,6 @@ def _facts(func: Callable[..., Any]) -> Facts:
         return Facts(is_op=True, is_inplace=True)
     if name.endswith("_") and not is_dunder:
         return Facts(is_op=True, is_inplace=True)
-    if getattr(func, "__code__", None) is None:
-        return Facts(is_op=True)
-    names = list(inspect.signature(func).parameters)
+    code = getattr(func, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
     return Facts(is_op=True, inplace_at=names.index("inplace") if "inplace" in names else None)

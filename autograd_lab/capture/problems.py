@@ -4,7 +4,7 @@ backward, at its birth and not where it was only carried on, and saved tensors t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from autograd_lab.recording import (
     BackwardStarted,
@@ -32,12 +32,15 @@ def with_problems(
     ops: Sequence[Op],
     tensors: Sequence[TensorRef],
     writes: Sequence[tuple[int, OpId]],
+    parameters: Mapping[TensorId, Snapshot | None],
 ) -> list[Event]:
     """Insert a ProblemSeen after each event that shows a problem for the first time.
 
-    writes  (storage number, op) of the in-place calls
+    writes      (storage number, op) of the in-place calls
+    parameters  snapshots of parameters that no event has
     """
     finder = _Finder(nodes, ops, tensors, writes)
+    finder.look_at(shot for shot in parameters.values() if shot is not None)
     found: list[Event] = []
     for event in events:
         found.append(event)
@@ -70,21 +73,28 @@ class _Finder:
         self.bad_passes: set[PassId] = set()
         self.reported: set[tuple[NodeId, str]] = set()
 
+    def look_at(self, shots: Iterable[Snapshot]) -> None:
+        """Remember which tensors are finite."""
+        for shot in shots:
+            self.is_bad[shot.tensor] = None if shot.finite is None else not shot.finite
+
     def after_op(self, event: OpCalled) -> list[ProblemSeen]:
         op = self.ops[event.op]
-        for shot in event.inputs:
-            self.is_bad[shot.tensor] = None if shot.finite is None else not shot.finite
+        self.look_at(event.inputs)
         bad_inputs = [tensor for tensor in op.inputs if self.is_bad.get(tensor)]
-        for shot in event.outputs:
-            self.is_bad[shot.tensor] = None if shot.finite is None else not shot.finite
+        self.look_at(event.outputs)
         bad = [shot for shot in event.outputs if shot.finite is False]
         if not bad or self.bad_forward or _is_masking(op):
             return []
         self.bad_forward = True
         inputs = ", ".join(f"{self._call(tensor)} {_shape(self.tensors[tensor].shape)}" for tensor in op.inputs) or "no tensors"
-        blame = (
-            f"; {_join(map(self._call, bad_inputs))} already held it" if bad_inputs else "; all its inputs were finite"
-        )
+        unknown = [tensor for tensor in op.inputs if self.is_bad.get(tensor) is None]
+        if bad_inputs:
+            blame = f"; {_join(map(self._call, bad_inputs))} already held it"
+        elif unknown:
+            blame = f"; {_join(map(self._call, unknown))} could not be looked at, its other inputs were finite"
+        else:
+            blame = "; all its inputs were finite"
         text = f"First {_what(bad)} in forward: {op.name}{_at(op)} returned it from {inputs}{blame}."
         return [ProblemSeen(kind="non-finite forward", text=text, op=op.id, source=op.source, thread=event.thread)]
 

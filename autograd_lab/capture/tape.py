@@ -15,10 +15,17 @@ import torch
 
 from autograd_lab import torch_private
 
-from .measuring import Measurer, Shot
+from .measuring import Extra, Measurer, Shot
 from .places import Place, Places
 
-__all__ = ["RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
+__all__ = ["SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
+
+
+SAME_ELEMENTS = frozenset(
+    f"{name}Backward0"
+    for name in ("Alias", "Permute", "ReshapeAlias", "Squeeze", "T", "Transpose", "UnsafeView", "Unsqueeze", "View")
+)
+"""Nodes of calls whose output has exactly the input's elements, and so has the gradient."""
 
 
 class RawOp:
@@ -114,6 +121,8 @@ class Tape:
         self.has_retained = False
         self.main_thread = threading.get_ident()
         self._threads: dict[int, ThreadState] = {}
+        self.parameter_shots: dict[int, Shot] = {}
+        self._parameters: list[Shot] = []
         self._known: dict[int, Shot] = {}  # the last shot of each tensor, by the address of its object
 
     def thread(self) -> ThreadState:
@@ -151,11 +160,32 @@ class Tape:
         self.measurer.take(tensor, shot)
         return shot
 
+    def share(self, tensor: torch.Tensor, source: Shot) -> Shot:
+        """Take a snapshot of a tensor that has the elements of another in another shape: only `values="none"` can share."""
+        shot = self._known.get(id(tensor))
+        if shot is not None and shot.ref() is tensor and shot.is_taken and shot.version == _version(tensor):
+            return shot
+        if shot is None or shot.ref() is not tensor:
+            shot = self._meet(tensor)
+        else:
+            shot = self._known[id(tensor)] = Shot(shot.ref, shot.number, _version(tensor))
+        shot.is_taken = True
+        shot.extra = Extra(same_as=source)
+        return shot
+
+    def last_shot(self, tensor: torch.Tensor) -> Shot | None:
+        """The snapshot of a tensor as it is now, if there is one."""
+        shot = self._known.get(id(tensor))
+        is_current = shot is not None and shot.ref() is tensor and shot.is_taken and shot.version == _version(tensor)
+        return shot if is_current else None
+
     def meet_input(self, tensor: torch.Tensor) -> tuple[int, Shot | None]:
         """The id of a call's input, and a snapshot if no value of it is on the tape yet."""
         known = self._known.get(id(tensor))
         if known is not None and known.is_taken and known.ref() is tensor:
             return known.number, None
+        if self.measurer.values == "none" and type(tensor) is torch.nn.Parameter:
+            return self._meet_parameter(tensor), None
         shot = self.shoot(tensor)
         return shot.number, shot
 
@@ -168,10 +198,25 @@ class Tape:
         return shot
 
     def meet_parameters(self, named: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Give a model's parameters their names and measure them in one batch."""
+        """Give a model's parameters their names."""
         for name, parameter in named:
-            self.tensor_names.setdefault(self.shoot(parameter).number, name)
-        self.measurer.flush()
+            self.tensor_names.setdefault(self._meet_parameter(parameter), name)
+
+    def _meet_parameter(self, parameter: torch.Tensor) -> int:
+        """Parameters are measured only where NaN or Inf turned up: their values are no outputs of the recorded calls."""
+        number = self.find(parameter)
+        if number is not None:
+            return number
+        shot = self._meet(parameter)
+        self._parameters.append(shot)
+        return shot.number
+
+    def _measure_parameters(self) -> None:
+        """To say which inputs were bad: those that are still what they were when they were met."""
+        for shot in self._parameters:
+            parameter = shot.ref()
+            if parameter is not None and parameter._version == shot.version:
+                self.parameter_shots[shot.number] = self.shoot(parameter)
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
@@ -186,11 +231,15 @@ class Tape:
 
     def let_go(self) -> None:
         """Forget everything that belongs to the user's program."""
+        with torch_private.unseen():
+            self.measurer.flush()
+            if self.measurer.saw_bad:
+                self._measure_parameters()
+            self.measurer.finish()
         self.places.forget()
+        self._parameters.clear()
         self._known.clear()
         self._threads.clear()
-        with torch_private.without_torch_function():
-            self.measurer.finish()
 
 
 def _version(tensor: torch.Tensor) -> int | None:

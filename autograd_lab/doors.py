@@ -1,0 +1,59 @@
+"""What needs the live and the shown at once, and the choice of the device on which lessons run."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from autograd_lab.errors import DeviceError
+
+__all__ = ["device"]
+
+VARIABLE = "AUTOGRAD_LAB_DEVICE"
+
+
+def device(name: str | None = None) -> torch.device:
+    """Return the device to use: `name`, else the environment's AUTOGRAD_LAB_DEVICE, else the CPU.
+
+    name  "cpu"; "auto" for this machine's accelerator or, without one, the CPU; "cuda", "cuda:1", "mps", "xpu"
+
+    Raises DeviceError where that device is not there, or the name is none of torch's.
+
+    Example:
+        >>> import autograd_lab as al
+        >>> al.device("cpu")
+        device(type='cpu')
+    """
+    asked = name if name is not None else os.environ.get(VARIABLE, "").strip() or "cpu"
+    where = "device()" if name is not None else VARIABLE
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if asked == "auto":
+        return accelerator or torch.device("cpu")
+    try:
+        wanted = torch.device(asked)
+    except RuntimeError as error:
+        message = (
+            f"{where} asks for {asked!r}, which is no device that torch knows.\n"
+            f"This machine has: {_available(accelerator)}.\n"
+            "Use cpu, auto, cuda or mps."
+        )
+        raise DeviceError(message, asked=asked) from error
+    if wanted.type == "cpu":
+        return wanted
+    count = torch.accelerator.device_count() if accelerator is not None else 0
+    if accelerator is None or wanted.type != accelerator.type or (wanted.index or 0) >= count:
+        message = (
+            f"{where} asks for {asked!r}, which this machine does not have.\n"
+            f"It has: {_available(accelerator)}.\n"
+            "Use cpu, or auto to take whatever there is."
+        )
+        raise DeviceError(message, asked=asked)
+    return wanted
+
+
+def _available(accelerator: torch.device | None) -> str:
+    if accelerator is None:
+        return "cpu"
+    count = torch.accelerator.device_count()
+    return ", ".join(["cpu", *(f"{accelerator.type}:{number}" for number in range(count))])
