@@ -1,4 +1,6 @@
-"""autograd_lab: see PyTorch's backward happen. The public names load lazily, so importing the package loads neither torch nor a plot."""
+"""autograd_lab: see PyTorch's backward happen. The public names load lazily, so importing the
+package loads neither torch nor a plot.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ __all__ = sorted(["__version__", *_HOMES])
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module's attribute has no other type)
     """Load a public name from its room the first time it is asked for."""
     if name not in _HOMES:
-        message = f"module 'autograd_lab' has no attribute {name!r}. Public names: {', '.join(__all__)}."
+        message = (
+            f"module 'autograd_lab' has no attribute {name!r}. Public names: {', '.join(__all__)}."
+        )
         raise AttributeError(message)
     value = getattr(importlib.import_module(f"autograd_lab.{_HOMES[name]}"), name)
     globals()[name] = value

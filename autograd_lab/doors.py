@@ -16,7 +16,8 @@ VARIABLE = "AUTOGRAD_LAB_DEVICE"
 def device(name: str | None = None) -> torch.device:
     """Return the device to use: `name`, else the environment's AUTOGRAD_LAB_DEVICE, else the CPU.
 
-    name  "cpu"; "auto" for this machine's accelerator or, without one, the CPU; "cuda", "cuda:1", "mps", "xpu"
+    name  "cpu"; "auto" for this machine's accelerator or, without one, the CPU; "cuda", "cuda:1",
+          "mps", "xpu"
 
     Raises DeviceError where that device is not there, or the name is none of torch's.
 

@@ -1,4 +1,5 @@
-"""Every exception of the package: what happened, where, how to fix it; the same facts as attributes.
+"""Every exception of the package: what happened, where, how to fix it; the same facts as
+attributes.
 
 `code` is stable: lessons, logs and tests may rely on it. Wording may improve between releases.
 """
@@ -49,7 +50,9 @@ class StepError(AutogradLabError):
 
 
 class NodeNotFoundError(StepError):
-    """No step matches what `run_until` or a look-up asked for; `facts["near"]` has the nearest names."""
+    """No step matches what `run_until` or a look-up asked for; `facts["near"]` has the nearest
+    names.
+    """
 
     code = "AL111"
 

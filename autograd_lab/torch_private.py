@@ -1,6 +1,7 @@
 """Every underscored torch name that the package uses, probed one by one at import.
 
-A name without which nothing can be recorded raises UnsupportedTorchError and says which torch it was looked for in; a name
+A name without which nothing can be recorded raises UnsupportedTorchError and says which torch it
+was looked for in; a name
 with a fall-back says so beside it. Tested on the oldest and the newest supported torch.
 """
 
@@ -72,7 +73,9 @@ if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) <
 autograd_sequence_number: Callable[[], int] = _need(torch, "autograd._get_sequence_nr")
 """The number that the next node made by this thread will get."""
 
-without_torch_function: Callable[[], AbstractContextManager[None]] = _need(torch, "_C.DisableTorchFunction")
+without_torch_function: Callable[[], AbstractContextManager[None]] = _need(
+    torch, "_C.DisableTorchFunction"
+)
 """Switch off function modes and subclasses' __torch_function__ for this thread."""
 
 foreach_norm: Callable[..., list[torch.Tensor]] = _need(torch, "_foreach_norm")
@@ -82,8 +85,12 @@ dispatch_mode_count: Callable[[], int] = _need(torch, "_C._len_torch_dispatch_st
 """How many Python dispatch modes are on in this thread."""
 
 _peek_functorch: Callable[[], object] = _need(torch, "_C._functorch.peek_interpreter_stack")
-_is_wrapped: Callable[[torch.Tensor], bool] = _need(torch, "_C._functorch.is_functorch_wrapped_tensor")
-_is_legacy_batched: Callable[[torch.Tensor], bool] = _need(torch, "_C._functorch.is_legacy_batchedtensor")
+_is_wrapped: Callable[[torch.Tensor], bool] = _need(
+    torch, "_C._functorch.is_functorch_wrapped_tensor"
+)
+_is_legacy_batched: Callable[[torch.Tensor], bool] = _need(
+    torch, "_C._functorch.is_legacy_batchedtensor"
+)
 _is_functional: Callable[[torch.Tensor], bool] = _need(torch, "_is_functional_tensor")
 _disable_current_modes: Callable[[], AbstractContextManager[Any]] = _need(
     importlib.import_module("torch.utils._python_dispatch"), "_disable_current_modes"
@@ -108,7 +115,9 @@ def engine_function() -> EngineCall:
 
 
 def set_engine_function(function: EngineCall) -> None:
-    """Put another function at the Python entry to the engine, in both places where torch looks it up."""
+    """Put another function at the Python entry to the engine, in both places where torch looks it
+    up.
+    """
     torch.autograd.graph._engine_run_backward = function
     torch.autograd._engine_run_backward = function  # pyright: ignore[reportPrivateImportUsage]
 
@@ -124,20 +133,26 @@ def functorch_is_active() -> bool:
 
 
 def batched_or_wrapped(tensor: torch.Tensor) -> bool:
-    """Whether a tensor belongs to a functorch level or to `is_grads_batched`: its numbers can't be read."""
+    """Whether a tensor belongs to a functorch level or to `is_grads_batched`: its numbers can't be
+    read.
+    """
     return _is_wrapped(tensor) or _is_legacy_batched(tensor)
 
 
 def has_own_dispatch(kind: type) -> bool:
     """Whether a Tensor subclass would see our arithmetic in its __torch_dispatch__."""
-    return getattr(kind, "__torch_dispatch__", _default_dispatch) is not _default_dispatch and getattr(
+    return getattr(
+        kind, "__torch_dispatch__", _default_dispatch
+    ) is not _default_dispatch and getattr(
         kind.__torch_dispatch__, "__func__", kind.__torch_dispatch__
     ) is not getattr(_default_dispatch, "__func__", _default_dispatch)
 
 
 def is_traced(tensor: object) -> bool:
     """Whether a tensor is a compiler's stand-in (fake or functional), not the user's data."""
-    return isinstance(tensor, _TRACING_TYPES) or (isinstance(tensor, torch.Tensor) and _is_functional(tensor))
+    return isinstance(tensor, _TRACING_TYPES) or (
+        isinstance(tensor, torch.Tensor) and _is_functional(tensor)
+    )
 
 
 def without_dispatch_modes() -> AbstractContextManager[Any]:
@@ -146,7 +161,9 @@ def without_dispatch_modes() -> AbstractContextManager[Any]:
 
 
 def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)
-    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor that a node keeps; nothing is unpacked."""
+    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor that a node
+    keeps; nothing is unpacked.
+    """
     kind = type(node)
     if issubclass(kind, BackwardCFunction):
         for number, raw in enumerate(node._raw_saved_tensors or ()):
@@ -165,18 +182,23 @@ def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C
             yield slot, value_name, raw
 
 
-_SLOTS: dict[type, tuple[tuple[str, str, str], ...]] = {}  # of built-in nodes only: their classes live for ever
+_SLOTS: dict[
+    type, tuple[tuple[str, str, str], ...]
+] = {}  # of built-in nodes only: their classes live for ever
 
 
 def saved_value(node: Any, value_name: str, raw: Any) -> torch.Tensor | None:  # noqa: ANN401
-    """The saved tensor behind a slot that `raw_saved` named and no hook packed. Raises torch's RuntimeError when it was
+    """The saved tensor behind a slot that `raw_saved` named and no hook packed. Raises torch's
+    RuntimeError when it was
     modified in place or freed.
     """
     return getattr(node, value_name) if value_name else raw.unpack()
 
 
 def derivatives_file() -> Path | None:
-    """torch's derivatives.yaml, or None where this build does not ship it (then only the plain rules are shown)."""
+    """Torch's derivatives.yaml, or None where this build does not ship it (then only the plain
+    rules are shown).
+    """
     spec = importlib.util.find_spec("torchgen")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         path = Path(folder) / "packaged" / "autograd" / "derivatives.yaml"
@@ -186,7 +208,9 @@ def derivatives_file() -> Path | None:
 
 
 def unseen() -> AbstractContextManager[Any]:
-    """Look at tensors unseen: no function modes, no dispatch modes of the user. Cheap enough for every hook."""
+    """Look at tensors unseen: no function modes, no dispatch modes of the user. Cheap enough for
+    every hook.
+    """
     return _both_off() if dispatch_mode_count() else without_torch_function()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
@@ -32,14 +31,21 @@ TARGETS = {
 def main() -> None:
     """Run all, or the models named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", choices=[*STEPS, []], help="transformer, resnet18, tiny mlp; default all")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        choices=[*STEPS, []],
+        help="transformer, resnet18, tiny mlp; default all",
+    )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {"torch": str(torch.__version__), "rounds": options.rounds}
     for name in options.models or STEPS:
-        results[name] = _measure_model(name, options.rounds if name != "tiny mlp" else 20 * options.rounds)
+        results[name] = _measure_model(
+            name, options.rounds if name != "tiny mlp" else 20 * options.rounds
+        )
     if not options.models:
         results["chain of 5000"] = _measure_chain()
         results["import, ms"] = _measure_import()
@@ -85,7 +91,9 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
     recording = recorders[0].recording
     with tempfile.TemporaryDirectory() as folder:
         nbytes = recording.save(Path(folder) / "step.json").stat().st_size
-    print(f"\n{name}: {len(recording.nodes)} nodes, {len(recording.ops)} calls, plain step {1e3 * times['plain']:.2f} ms")
+    print(
+        f"\n{name}: {len(recording.nodes)} nodes, {len(recording.ops)} calls, plain step {1e3 * times['plain']:.2f} ms"
+    )
     for variant, seconds in times.items():
         target = TARGETS.get((name, variant))
         wanted = f"   (target <= {target}x)" if target else ""
@@ -96,7 +104,9 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
     return {"plain_s": times["plain"], "time": ratios, "peak memory": peaks, "json_nbytes": nbytes}
 
 
-def _peers(loss_of: Callable[[], torch.Tensor], model: torch.nn.Module) -> dict[str, Callable[[], None]]:
+def _peers(
+    loss_of: Callable[[], torch.Tensor], model: torch.nn.Module
+) -> dict[str, Callable[[], None]]:
     """detect_anomaly for scale; torchlens where it is installed."""
 
     def anomaly() -> None:
@@ -133,7 +143,10 @@ def _measure_chain() -> dict[str, float]:
 
 def _measure_import() -> float:
     code = "import time; start = time.perf_counter(); import autograd_lab; print(time.perf_counter() - start)"
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(5)
+    ]
     milliseconds = 1e3 * sorted(float(run.stdout) for run in runs)[2]
     print(f"\nimport autograd_lab: {milliseconds:.0f} ms   (target < 50)")
     return milliseconds

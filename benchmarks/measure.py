@@ -1,4 +1,6 @@
-"""Turn two ways of running one step into a ratio: medians of interleaved runs, and peaks of torch's own allocations."""
+"""Turn two ways of running one step into a ratio: medians of interleaved runs, and peaks of
+torch's own allocations.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["median_times", "peak_nbytes"]
 
 
 def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each variant; every round runs each once, in turn, so that noise meets all alike."""
+    """Median seconds of each variant; every round runs each once, in turn, so that noise meets all
+    alike.
+    """
     times: dict[str, list[float]] = {name: [] for name in variants}
     for number in range(rounds + 2):
         for name, run in variants.items():
@@ -25,7 +29,9 @@ def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> d
 
 
 def peak_nbytes(run: Callable[[], object]) -> int:
-    """Highest number of bytes that torch's CPU allocator held during a run, above what it held before."""
+    """Highest number of bytes that torch's CPU allocator held during a run, above what it held
+    before.
+    """
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run()

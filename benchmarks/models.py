@@ -1,4 +1,6 @@
-"""The models whose recording is measured: a 6-layer transformer, a ResNet-18, a deep tiny MLP, a long chain."""
+"""The models whose recording is measured: a 6-layer transformer, a ResNet-18, a deep tiny MLP, a
+long chain.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Block(nn.Module):
         super().__init__()
         self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads)
         self.norm2 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
@@ -43,7 +47,14 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocabulary: int = 256, width: int = 256, layers: int = 6, heads: int = 8, time: int = 128) -> None:
+    def __init__(
+        self,
+        vocabulary: int = 256,
+        width: int = 256,
+        layers: int = 6,
+        heads: int = 8,
+        time: int = 128,
+    ) -> None:
         super().__init__()
         self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(time, width)
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
@@ -65,7 +76,9 @@ class Residual(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.skip = nn.Identity()
         if stride != 1 or inside != outside:
-            self.skip = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+            self.skip = nn.Sequential(
+                nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm2(self.conv2(self.relu(self.norm1(self.conv1(x)))))
@@ -76,9 +89,20 @@ class ResNet18(nn.Module):
     def __init__(self, classes: int = 10) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, 1),
         )
-        sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2)]
+        sizes = [
+            (64, 64, 1),
+            (64, 64, 1),
+            (64, 128, 2),
+            (128, 128, 1),
+            (128, 256, 2),
+            (256, 256, 1),
+            (256, 512, 2),
+        ]
         self.blocks = nn.Sequential(*(Residual(*size) for size in [*sizes, (512, 512, 1)]))
         self.head = nn.Linear(512, classes)
 
@@ -87,7 +111,7 @@ class ResNet18(nn.Module):
 
 
 def transformer() -> Step:
-    """d = 256, T = 128, batch 2, tied head."""
+    """D = 256, T = 128, batch 2, tied head."""
     torch.manual_seed(0)
     model = Transformer()
     tokens, targets = torch.randint(0, 256, (2, 128)), torch.randint(0, 256, (2, 128))
@@ -120,4 +144,8 @@ def chain(length: int = 5000) -> Tensor:
     return y.sum()
 
 
-STEPS: dict[str, Callable[[], Step]] = {"transformer": transformer, "resnet18": resnet18, "tiny mlp": tiny_mlp}
+STEPS: dict[str, Callable[[], Step]] = {
+    "transformer": transformer,
+    "resnet18": resnet18,
+    "tiny mlp": tiny_mlp,
+}

@@ -48,7 +48,9 @@ __all__ = ["assemble"]
 
 
 def assemble(tape: Tape) -> Recording:
-    """Build the Recording. The tape must have been let go: nothing here touches the user's tensors."""
+    """Build the Recording. The tape must have been let go: nothing here touches the user's
+    tensors.
+    """
     return _Assembler(tape).run()
 
 
@@ -66,9 +68,14 @@ class _Assembler:
         nodes = tuple(self._node(number, raw, ops) for number, raw in enumerate(tape.nodes))
         events = [event for raw in tape.events for event in self._events(raw)]
         tensors = tuple(self._tensor(number) for number in range(len(tape.tensors)))
-        parameters = {TensorId(number): self._snapshot(shot) for number, shot in tape.parameter_shots.items()}
+        parameters = {
+            TensorId(number): self._snapshot(shot) for number, shot in tape.parameter_shots.items()
+        }
         events = with_problems(events, nodes, ops, tensors, self._writes(), parameters)
-        events += [NotSeen(reason=reason, text=text) for reason, text in (*tape.not_seen.items(), *self._unmatched(nodes))]
+        events += [
+            NotSeen(reason=reason, text=text)
+            for reason, text in (*tape.not_seen.items(), *self._unmatched(nodes))
+        ]
         devices = [ref.device for ref in tensors if ref.device != "cpu"]
         meta = Meta(
             torch_version=str(torch.__version__),
@@ -77,11 +84,18 @@ class _Assembler:
             budget_nbytes=tape.measurer.budget_nbytes,
         )
         return Recording(
-            events=tuple(events), nodes=nodes, ops=ops, tensors=tensors, sources=self._sources(), meta=meta
+            events=tuple(events),
+            nodes=nodes,
+            ops=ops,
+            tensors=tensors,
+            sources=self._sources(),
+            meta=meta,
         )
 
     def _name_tensors(self) -> None:
-        """Give unnamed tensors the names of the user's variables: what a line assigns to, and what it calls with."""
+        """Give unnamed tensors the names of the user's variables: what a line assigns to, and what
+        it calls with.
+        """
         names, last = self.tape.tensor_names, {}
         for op in self.tape.ops:
             code, instruction = op.place.code, op.place.instruction
@@ -91,7 +105,10 @@ class _Assembler:
                 if tensor not in names and (name := _input_name(op, position)) is not None:
                     names[tensor] = name
             before = last.get(code)
-            if before is not None and (before.place.instruction, before.place.module) != (instruction, op.place.module):
+            if before is not None and (before.place.instruction, before.place.module) != (
+                instruction,
+                op.place.module,
+            ):
                 _name_output(before, names)
             last[code] = op
         for op in last.values():
@@ -150,7 +167,10 @@ class _Assembler:
         return GradNode(
             id=NodeId(number),
             name=raw.name,
-            edges=tuple(None if edge is None else Edge(node=NodeId(edge[0]), input=edge[1]) for edge in raw.edges or ()),
+            edges=tuple(
+                None if edge is None else Edge(node=NodeId(edge[0]), input=edge[1])
+                for edge in raw.edges or ()
+            ),
             saved=tuple(self._slot(slot, op) for slot in raw.saved),
             leaf=None if raw.leaf is None else TensorId(raw.leaf),
             made_by=None if raw.made_by is None else OpId(raw.made_by),
@@ -158,7 +178,9 @@ class _Assembler:
             made_in_node=None if raw.made_in is None else NodeId(raw.made_in[1]),
             module=op.module if op else None,
             source=source,
-            formula=f"backward defined at {source.place}" if raw.defined_at and source else formula_of(raw.name),
+            formula=f"backward defined at {source.place}"
+            if raw.defined_at and source
+            else formula_of(raw.name),
             rule=rule_of(raw.name),
         )
 
@@ -195,7 +217,9 @@ class _Assembler:
             while extra is not None and extra.same_as is not None:
                 shot.norm, shot.finite = extra.same_as.norm, extra.same_as.finite
                 extra = extra.same_as.extra
-        detail = detail_of(extra.picture) if extra is not None and extra.picture is not None else None
+        detail = (
+            detail_of(extra.picture) if extra is not None and extra.picture is not None else None
+        )
         shape = self.tape.tensors[shot.number][0]
         snapshot = Snapshot(
             tensor=TensorId(shot.number),
@@ -217,11 +241,21 @@ class _Assembler:
 
     def _events(self, raw: tuple[Any, ...]) -> list[Event]:
         kind, thread, inside, *facts = raw
-        when: dict[str, Any] = {"thread": thread, "inside": None if inside is None else NodeId(inside)}
+        when: dict[str, Any] = {
+            "thread": thread,
+            "inside": None if inside is None else NodeId(inside),
+        }
         match kind:
             case "op":
                 number, outputs, inputs = facts
-                return [OpCalled(op=OpId(number), outputs=self._known(outputs), inputs=self._known(inputs), **when)]
+                return [
+                    OpCalled(
+                        op=OpId(number),
+                        outputs=self._known(outputs),
+                        inputs=self._known(inputs),
+                        **when,
+                    )
+                ]
             case "backward started":
                 number, roots, grads, accumulates, retain, create, place = facts
                 return [
@@ -244,15 +278,35 @@ class _Assembler:
                 return [self._exception(error, PassId(number), failed_in, when), finished]
             case "node ran":
                 number, node, received, grads = facts
-                started = NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(received), **when)
+                started = NodeStarted(
+                    pass_id=PassId(number),
+                    node=NodeId(node),
+                    grad_outputs=self._each(received),
+                    **when,
+                )
                 return [started, *self._node_finished([number, node, grads, None, None], when)]
             case "accumulated":
                 number, node, received, after = facts
-                started = NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(received), **when)
-                return [started, *self._node_finished([number, node, (), (received, None), after], when)]
+                started = NodeStarted(
+                    pass_id=PassId(number),
+                    node=NodeId(node),
+                    grad_outputs=self._each(received),
+                    **when,
+                )
+                return [
+                    started,
+                    *self._node_finished([number, node, (), (received, None), after], when),
+                ]
             case "node started":
                 number, node, grads, *_ = facts
-                return [NodeStarted(pass_id=PassId(number), node=NodeId(node), grad_outputs=self._each(grads), **when)]
+                return [
+                    NodeStarted(
+                        pass_id=PassId(number),
+                        node=NodeId(node),
+                        grad_outputs=self._each(grads),
+                        **when,
+                    )
+                ]
             case "node finished":
                 return self._node_finished(facts, when)
             case "optimizer":
@@ -260,7 +314,11 @@ class _Assembler:
                 parameters = tuple(TensorId(number) for number in sorted(written))
                 name = place.optimizer or "Optimizer"
                 source = self._line(place)
-                return [OptimizerStepped(optimizer=name, op_count=count, parameters=parameters, source=source, **when)]
+                return [
+                    OptimizerStepped(
+                        optimizer=name, op_count=count, parameters=parameters, source=source, **when
+                    )
+                ]
             case "exception":
                 (text,) = facts
                 return [ProblemSeen(kind="exception", text=text, **when)]
@@ -269,14 +327,18 @@ class _Assembler:
 
     def _node_finished(self, facts: list[Any], when: dict[str, Any]) -> list[Event]:
         number, node, grads, started, after = facts
-        finished = NodeFinished(pass_id=PassId(number), node=NodeId(node), grad_inputs=self._each(grads), **when)
+        finished = NodeFinished(
+            pass_id=PassId(number), node=NodeId(node), grad_inputs=self._each(grads), **when
+        )
         leaf = self.tape.nodes[node].leaf
         if leaf is None:
             return [finished]
         added, before = started or ((), None)
         for shot in (before, after):
             if shot is not None and leaf in self.tape.tensor_names:
-                self.tape.tensor_names.setdefault(shot.number, f"{self.tape.tensor_names[leaf]}.grad")
+                self.tape.tensor_names.setdefault(
+                    shot.number, f"{self.tape.tensor_names[leaf]}.grad"
+                )
         accumulated = GradAccumulated(
             pass_id=PassId(number),
             node=NodeId(node),
@@ -288,15 +350,21 @@ class _Assembler:
         )
         return [accumulated, finished]
 
-    def _exception(self, error: str, number: PassId, failed_in: int | None, when: dict[str, Any]) -> ProblemSeen:
+    def _exception(
+        self, error: str, number: PassId, failed_in: int | None, when: dict[str, Any]
+    ) -> ProblemSeen:
         if failed_in is None:
-            return ProblemSeen(kind="exception", text=f"Backward {number} raised {error}", pass_id=number, **when)
+            return ProblemSeen(
+                kind="exception", text=f"Backward {number} raised {error}", pass_id=number, **when
+            )
         raw = self.tape.nodes[failed_in]
         place = None if raw.made_by is None else self._line(self.tape.ops[raw.made_by].place)
         made = f", made at {place.place}" if place else ""
         text = f"Backward {number} raised in {raw.name}{made}: {error}"
         node = NodeId(failed_in)
-        return ProblemSeen(kind="exception", text=text, node=node, pass_id=number, source=place, **when)
+        return ProblemSeen(
+            kind="exception", text=text, node=node, pass_id=number, source=place, **when
+        )
 
     def _writes(self) -> list[tuple[int, OpId]]:
         """(storage, op) for each in-place call, in order."""
@@ -341,7 +409,12 @@ class _Assembler:
             )
             found.append(("budget", text))
         if not self.tape.events:
-            found.append(("empty", "No torch call and no backward ran inside the block, so there is nothing to show."))
+            found.append(
+                (
+                    "empty",
+                    "No torch call and no backward ran inside the block, so there is nothing to show.",
+                )
+            )
         return found
 
     def _sources(self) -> tuple[SourceText, ...]:
@@ -365,7 +438,9 @@ def _input_name(op: RawOp, position: tuple[int | str, ...]) -> str | None:
     if op.is_direct:
         is_method = getattr(torch.Tensor, name, None) is function
         is_reflected = name.startswith("__r") and name != "__rshift__"
-        return argument_name(code, op.place.instruction, position, is_method=is_method, is_reflected=is_reflected)
+        return argument_name(
+            code, op.place.instruction, position, is_method=is_method, is_reflected=is_reflected
+        )
     if len(op.new_inputs) == 1 or position == (0,):  # `self.fc1(x)` runs `linear(x, weight, bias)`
         return argument_name(code, op.place.instruction, (0,))
     return None

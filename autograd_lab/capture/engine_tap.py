@@ -1,7 +1,10 @@
-"""Turn every call of the autograd engine into tape entries, with node hooks that live for that one call.
+"""Turn every call of the autograd engine into tape entries, with node hooks that live for that one
+call.
 
-The Python entry to the engine is the one place that all backwards pass, whoever starts them: `Tensor.backward`,
-`autograd.grad`, reentrant checkpoints, other threads. While a recorder is on it is replaced; with the last one it is put
+The Python entry to the engine is the one place that all backwards pass, whoever starts them:
+`Tensor.backward`,
+`autograd.grad`, reentrant checkpoints, other threads. While a recorder is on it is replaced; with
+the last one it is put
 back. Calls that C++ makes are not seen.
 """
 
@@ -51,7 +54,9 @@ class EngineTap:
             EngineTap._active = [*EngineTap._active, self]
 
     def stop(self) -> None:
-        """Put the entry back with the last recorder, unless somebody has replaced it since: then ours passes straight through."""
+        """Put the entry back with the last recorder, unless somebody has replaced it since: then
+        ours passes straight through.
+        """
         with EngineTap._lock:
             EngineTap._active = [tap for tap in EngineTap._active if tap is not self]
             if not EngineTap._active and torch_private.engine_function() is _watched_engine_call:
@@ -60,7 +65,9 @@ class EngineTap:
                 EngineTap._plain = None
 
     @contextmanager
-    def watch(self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]) -> Iterator[None]:
+    def watch(
+        self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Iterator[None]:
         """Hook the graph below `roots`, run, unhook."""
         run = Pass(self)
         try:
@@ -83,7 +90,11 @@ def _watched_engine_call(t_outputs: Sequence[Any], *args: Any, **options: Any) -
     plain = EngineTap._plain
     assert plain is not None
     taps = EngineTap._active
-    if not taps or torch.compiler.is_compiling() or any(torch_private.is_traced(root) for root in t_outputs):
+    if (
+        not taps
+        or torch.compiler.is_compiling()
+        or any(torch_private.is_traced(root) for root in t_outputs)
+    ):
         return plain(t_outputs, *args, **options)
     with ExitStack() as stack:
         for tap in taps:
@@ -116,7 +127,9 @@ class Pass:
         self._ids: dict[Any, int] = {}
 
     def begin(self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Write BackwardStarted and hook each node. A fault of ours here leaves the user's backward unwatched, not undone."""
+        """Write BackwardStarted and hook each node. A fault of ours here leaves the user's
+        backward unwatched, not undone.
+        """
         tape = self.tape
         grads, retain, create, *_ = (*args, None, None, None)[:3]
         self.keeps_graph, self.creates_graph = bool(retain or create), bool(create)
@@ -125,16 +138,22 @@ class Pass:
         self.number = tape.pass_count
         self.state.passes.append(self)
         try:
-            if any(isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad) for grad in grads or ()):
+            if any(
+                isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad)
+                for grad in grads or ()
+            ):
                 tape.measurer.may_be_wrapped = True
-            starts = [root.grad_fn or _accumulator(root) if isinstance(root, torch.Tensor) else root.node for root in roots]
+            starts = [
+                root.grad_fn or _accumulator(root) if isinstance(root, torch.Tensor) else root.node
+                for root in roots
+            ]
             ids = self._hook_graph([node for node in starts if node is not None])
             shots = [None if grad is None else tape.shoot(grad) for grad in (grads or ())]
-            place = tape.places.locate(sys._getframe(2), in_backward=False)  # noqa: SLF001
+            place = tape.places.locate(sys._getframe(2), in_backward=False)
             accumulates = bool(options.get("accumulate_grad", True))
             facts = (self.number, ids, shots, accumulates, bool(retain), self.creates_graph, place)
             tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
-        except Exception as error:  # noqa: BLE001 (the user's backward must run all the same)
+        except Exception as error:
             tape.failed(error)
 
     def end(self) -> None:
@@ -155,23 +174,34 @@ class Pass:
             self.state.passes.remove(self)
         del self.state.open_nodes[self.depth :]
         self.error = None
-        self.tape.events.append(("backward finished", self.state.index, self.state.inside, self.number, text, failed_in))
+        self.tape.events.append(
+            ("backward finished", self.state.index, self.state.inside, self.number, text, failed_in)
+        )
         self.tape.measurer.flush()
 
     def _failed_node(self) -> int | None:
-        """Where an error came from: the node that is open, or else the one that the engine had to run next: of those whose
+        """Where an error came from: the node that is open, or else the one that the engine had to
+        run next: of those whose
         gradients had all come, the one made last (torch/csrc/autograd/engine.cpp, ReadyQueue).
         """
         if len(self.state.open_nodes) > self.depth:
             return self.state.open_nodes[-1]
-        done = {event[4] for event in self.tape.events if event[0] in ("node finished", "node ran", "accumulated") and event[3] == self.number}
+        done = {
+            event[4]
+            for event in self.tape.events
+            if event[0] in ("node finished", "node ran", "accumulated") and event[3] == self.number
+        }
         missing: dict[int, int] = {}
         for node, number in self._ids.items():
             if number not in done:
                 for target, _ in node.next_functions:
                     if target is not None:
                         missing[self._ids[target]] = missing.get(self._ids[target], 0) + 1
-        ready = [node for node, number in self._ids.items() if number not in done and not missing.get(number)]
+        ready = [
+            node
+            for node, number in self._ids.items()
+            if number not in done and not missing.get(number)
+        ]
         return self._ids[max(ready, key=lambda node: node._sequence_nr())] if ready else None
 
     def _hook_graph(self, starts: list[Any]) -> list[int]:
@@ -189,13 +219,18 @@ class Pass:
             number = ids[node]
             raw = tape.nodes[number]
             if raw.edges is None:
-                raw.edges = [None if target is None else (ids[target], position) for target, position in nexts]
+                raw.edges = [
+                    None if target is None else (ids[target], position)
+                    for target, position in nexts
+                ]
                 raw.saved = read_slots(node, tape)
             self._hook(node, number, raw)
         return [ids[node] for node in starts]
 
     def _node_id(self, node: Any) -> int:
-        """The recorder's number of a node, new at the first meeting; one int on the node where the graph is kept."""
+        """The recorder's number of a node, new at the first meeting; one int on the node where the
+        graph is kept.
+        """
         tape = self.tape
         name = node.name()
         if name == ACCUMULATE:
@@ -223,7 +258,8 @@ class Pass:
         return number
 
     def _hook(self, node: Any, number: int, raw: RawNode) -> None:
-        """A post-hook on each node; a pre-hook where something can happen before the node ends: accumulation, Python code, a
+        """A post-hook on each node; a pre-hook where something can happen before the node ends:
+        accumulation, Python code, a
         user's unpack hook, nodes made by a node. For the others the start is written with the end.
         """
         variable = node.variable if raw.leaf is not None else None
@@ -257,18 +293,22 @@ class Pass:
                     if variable is not None and (grad := variable.grad) is not None:
                         before = tape.shoot(grad)
                         tape.measurer.flush()  # it is about to be added to
-            except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
+            except Exception as error:
                 tape.failed(error)
             if variable is not None:
                 self.accumulating[number] = shots, before
             if self.creates_graph:
                 self.made_from[number] = torch_private.autograd_sequence_number()
-            tape.events.append(("node started", state.index, state.inside, self.number, number, shots))
+            tape.events.append(
+                ("node started", state.index, state.inside, self.number, number, shots)
+            )
             state.open_nodes.append(number)
 
         return autograd_lab_started
 
-    def finished(self, number: int, variable: torch.Tensor | None) -> Callable[[Grads, Grads], None]:
+    def finished(
+        self, number: int, variable: torch.Tensor | None
+    ) -> Callable[[Grads, Grads], None]:
         """A post-hook for a node that has a pre-hook of ours."""
         tape = self.tape
 
@@ -279,8 +319,12 @@ class Pass:
                 return
             if state.open_nodes and state.open_nodes[-1] == number:
                 state.open_nodes.pop()
-            if self.creates_graph:  # nodes made by this thread since the node started belong to its backward
-                for made in range(self.made_from.pop(number, 1 << 62), torch_private.autograd_sequence_number()):
+            if (
+                self.creates_graph
+            ):  # nodes made by this thread since the node started belong to its backward
+                for made in range(
+                    self.made_from.pop(number, 1 << 62), torch_private.autograd_sequence_number()
+                ):
                     tape.made_in[made] = self.number, number
             shots, after = [], None
             try:
@@ -288,22 +332,37 @@ class Pass:
                     shots = [None if grad is None else tape.shoot(grad) for grad in grad_inputs]
                     if variable is not None and (grad := variable.grad) is not None:
                         after = tape.shoot(grad)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 tape.failed(error)
             started = self.accumulating.pop(number, None)
             tape.events.append(
-                ("node finished", state.index, state.inside, self.number, number, shots, started, after)
+                (
+                    "node finished",
+                    state.index,
+                    state.inside,
+                    self.number,
+                    number,
+                    shots,
+                    started,
+                    after,
+                )
             )
 
         return autograd_lab_finished
 
     def ran(self, number: int, *, shares: bool) -> Callable[[Grads, Grads], None]:
-        """A post-hook for a node inside which nothing else can happen: the start is written with the end.
+        """A post-hook for a node inside which nothing else can happen: the start is written with
+        the end.
 
         shares  the gradient keeps its elements: one measurement is enough
         """
         tape, state_here, here = self.tape, self.state, threading.get_ident()
-        shoot, append, unseen, get_ident = tape.shoot, tape.events.append, torch_private.unseen, threading.get_ident
+        shoot, append, unseen, get_ident = (
+            tape.shoot,
+            tape.events.append,
+            torch_private.unseen,
+            threading.get_ident,
+        )
 
         def autograd_lab_ran(grad_inputs: Grads, grad_outputs: Grads) -> None:
             state = state_here if get_ident() == here else tape.thread()
@@ -315,7 +374,7 @@ class Pass:
             try:
                 with unseen():
                     for grad in grad_outputs:
-                        received.append(None if grad is None else shoot(grad))  # noqa: PERF401 (a comprehension is slower here)
+                        received.append(None if grad is None else shoot(grad))
                     for grad in grad_inputs:
                         if grad is None:
                             shots.append(None)
@@ -323,7 +382,7 @@ class Pass:
                             shots.append(tape.share(grad, received[0]))
                         else:
                             shots.append(shoot(grad))
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 tape.failed(error)
             append(("node ran", state.index, state.inside, self.number, number, received, shots))
 
@@ -348,15 +407,17 @@ class Pass:
                     if grad is not None:
                         is_same = added is not None and _share_memory(grad, added)
                         after = received[0] if is_same else tape.shoot(grad)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 tape.failed(error)
-            tape.events.append(("accumulated", state.index, state.inside, self.number, number, received, after))
+            tape.events.append(
+                ("accumulated", state.index, state.inside, self.number, number, received, after)
+            )
 
         return autograd_lab_accumulated
 
 
 def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """torch took the incoming gradient as `.grad` without a copy: one measurement is enough."""
+    """Torch took the incoming gradient as `.grad` without a copy: one measurement is enough."""
     return (
         a.layout is torch.strided
         and b.layout is torch.strided
@@ -372,12 +433,16 @@ def _accumulator(leaf: torch.Tensor) -> Any:
 
 
 def _fits(last_node: tuple[int, str] | None, sequence_number: int, name: str) -> bool:
-    """Sequence numbers restart per thread: a match by number holds only if the name agrees where it is known."""
+    """Sequence numbers restart per thread: a match by number holds only if the name agrees where
+    it is known.
+    """
     return last_node is None or last_node[0] != sequence_number or last_node[1] == name
 
 
 def _definition(kind: type) -> tuple[str, int] | None:
     """File and line of a Python Function's backward."""
     forward = getattr(kind, "_forward_cls", None)
-    code = getattr(inspect.unwrap(getattr(forward, "backward", None) or (lambda: None)), "__code__", None)
+    code = getattr(
+        inspect.unwrap(getattr(forward, "backward", None) or (lambda: None)), "__code__", None
+    )
     return (code.co_filename, code.co_firstlineno) if code else None

@@ -1,6 +1,8 @@
-"""Turn an instruction of the user's code into what the user wrote: the line, the expression, the variable it goes to.
+"""Turn an instruction of the user's code into what the user wrote: the line, the expression, the
+variable it goes to.
 
-Since Python 3.11 each instruction knows the columns of its expression, so two calls on one line are told apart. The
+Since Python 3.11 each instruction knows the columns of its expression, so two calls on one line
+are told apart. The
 source comes from linecache, where IPython puts notebook cells too.
 """
 
@@ -22,7 +24,9 @@ Span = tuple[int, int, int, int]
 
 
 def callee(code: CodeType, instruction: int) -> str | None:
-    """The variable that the call at an instruction calls: "net" for `net(x)`; None where it is no plain name."""
+    """The variable that the call at an instruction calls: "net" for `net(x)`; None where it is no
+    plain name.
+    """
     node, _ = _expression(code, instruction)
     if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
         return ast.unparse(node.func).removeprefix("self.")
@@ -30,25 +34,38 @@ def callee(code: CodeType, instruction: int) -> str | None:
 
 
 def target_name(code: CodeType, instruction: int) -> str | None:
-    """The variable that takes the whole expression's value: "h" for `h = x @ w`; None for a part of an expression."""
+    """The variable that takes the whole expression's value: "h" for `h = x @ w`; None for a part
+    of an expression.
+    """
     node, parents = _expression(code, instruction)
     if node is None:
         return None
     parent = parents.get(node)
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
         target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
-        return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)) else None
+        return (
+            ast.unparse(target)
+            if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+            else None
+        )
     if isinstance(node, ast.AugAssign):  # `x += y`: the instruction spans the whole statement
         return ast.unparse(node.target)
     return None
 
 
 def argument_name(
-    code: CodeType, instruction: int, position: tuple[int | str, ...], *, is_method: bool = False, is_reflected: bool = False
+    code: CodeType,
+    instruction: int,
+    position: tuple[int | str, ...],
+    *,
+    is_method: bool = False,
+    is_reflected: bool = False,
 ) -> str | None:
-    """What the user wrote for an argument of the operation at an instruction; None where it is no plain name.
+    """What the user wrote for an argument of the operation at an instruction; None where it is no
+    plain name.
 
-    position      (0,) first argument, or the tensor whose method is called; (0, 1) second item of a list in it;
+    position      (0,) first argument, or the tensor whose method is called; (0, 1) second item of
+                  a list in it;
                   ("out",) by keyword
     is_method     the call is a method's: what stands before the dot is the first argument
     is_reflected  torch was called with the operands swapped (`__radd__`)
@@ -57,9 +74,16 @@ def argument_name(
     first, *rest = position
     found: ast.AST | None = None
     if isinstance(node, ast.Call):
-        arguments = [*([node.func.value] if is_method and isinstance(node.func, ast.Attribute) else []), *node.args]
+        arguments = [
+            *([node.func.value] if is_method and isinstance(node.func, ast.Attribute) else []),
+            *node.args,
+        ]
         by_keyword = {keyword.arg: keyword.value for keyword in node.keywords}
-        found = by_keyword.get(first) if isinstance(first, str) else (arguments[first] if first < len(arguments) else None)
+        found = (
+            by_keyword.get(first)
+            if isinstance(first, str)
+            else (arguments[first] if first < len(arguments) else None)
+        )
     elif isinstance(first, int):
         operands = _operands(node)
         operands = operands[::-1] if is_reflected else operands
@@ -67,7 +91,9 @@ def argument_name(
     for index in rest:
         items = found.elts if isinstance(found, (ast.List, ast.Tuple)) else []
         found = items[index] if isinstance(index, int) and index < len(items) else None
-    return ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    return (
+        ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    )
 
 
 def _operands(node: ast.AST | None) -> list[ast.expr]:
@@ -91,11 +117,15 @@ def source_line(code: CodeType, instruction: int) -> SourceLine:
     span = _span(code, instruction)
     line = span[0] if span else code.co_firstlineno
     text = linecache.getline(code.co_filename, line).strip()
-    return SourceLine(file=_label(code.co_filename), line=line, function=code.co_qualname, text=text)
+    return SourceLine(
+        file=_label(code.co_filename), line=line, function=code.co_qualname, text=text
+    )
 
 
 def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
-    """The function around recorded lines, or the notebook cell; of a file's top level three lines around them."""
+    """The function around recorded lines, or the notebook cell; of a file's top level three lines
+    around them.
+    """
     every = linecache.getlines(code.co_filename)
     if not every:
         return None
@@ -117,7 +147,9 @@ def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
 
 
 def _label(file: str) -> str:
-    """How people name the file: "In[3]" for a notebook cell, else relative to the working directory or to site-packages."""
+    """How people name the file: "In[3]" for a notebook cell, else relative to the working
+    directory or to site-packages.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is not None:
@@ -169,7 +201,11 @@ def _tree(source: str) -> tuple[dict[Span, ast.AST], dict[ast.AST, ast.AST]]:
     for node in ast.walk(tree):
         for child in ast.iter_child_nodes(node):
             parents[child] = node
-        if isinstance(node, (ast.expr, ast.AugAssign)) and node.end_lineno and node.end_col_offset is not None:
+        if (
+            isinstance(node, (ast.expr, ast.AugAssign))
+            and node.end_lineno
+            and node.end_col_offset is not None
+        ):
             span = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
             by_span.setdefault(span, node)
     return by_span, parents

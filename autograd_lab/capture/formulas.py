@@ -1,6 +1,8 @@
-"""Turn a node's name into its derivative: torch's own formula from derivatives.yaml, and the plain rule that people write.
+"""Turn a node's name into its derivative: torch's own formula from derivatives.yaml, and the plain
+rule that people write.
 
-Node names follow torchgen: `pow.Tensor_Tensor` is the second entry of that base name, so it is PowBackward1. The file is
+Node names follow torchgen: `pow.Tensor_Tensor` is the second entry of that base name, so it is
+PowBackward1. The file is
 scanned for names once, and only the entries that are asked for are parsed.
 """
 
@@ -72,13 +74,17 @@ RULES = {
 
 
 def rule_of(node_name: str) -> str | None:
-    """The plain rule in one line: g is the incoming gradient, dx the outgoing one of input x. None for rarer nodes."""
+    """The plain rule in one line: g is the incoming gradient, dx the outgoing one of input x. None
+    for rarer nodes.
+    """
     return RULES.get(re.sub(r"\d+(_copy)?$", "", node_name.rpartition("::")[2]))
 
 
 @cache
 def formula_of(node_name: str) -> str | None:
-    """torch's own formula, one line per input: "self: grad * result". None for nodes that are not in its table."""
+    """Torch's own formula, one line per input: "self: grad * result". None for nodes that are not
+    in its table.
+    """
     entry = _entries().get(node_name.removesuffix("_copy"))
     if entry is None:
         return None
@@ -88,7 +94,9 @@ def formula_of(node_name: str) -> str | None:
     lines = [
         f"{name}: {' '.join(str(rule).split())}"
         for name, rule in fields.items()
-        if name not in known and not re.fullmatch(r"result\d*|output\d*|out", name) and rule != "non_differentiable"
+        if name not in known
+        and not re.fullmatch(r"result\d*|output\d*|out", name)
+        and rule != "non_differentiable"
     ]
     return "\n".join(lines) or None
 
@@ -101,7 +109,9 @@ def _entries() -> dict[str, str]:
         return {}
     numbers: dict[str, int] = {}
     entries = {}
-    for entry in re.split(r"^(?=- name:)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    for entry in re.split(r"^(?=- name:)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1:
+    ]:
         schema = re.match(r"- name:\s+(\w+)", entry)
         if schema is None:
             continue

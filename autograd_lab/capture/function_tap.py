@@ -1,6 +1,7 @@
 """Turn the user's forward calls into tape entries, with a TorchFunctionMode that changes nothing.
 
-A dispatch mode is not used: torch picks other backward formulas under one (4 of 1043 OpInfo samples changed).
+A dispatch mode is not used: torch picks other backward formulas under one (4 of 1043 OpInfo
+samples changed).
 """
 
 from __future__ import annotations
@@ -56,14 +57,20 @@ NO_OPS = frozenset(
 
 
 class FunctionTap(TorchFunctionMode):
-    """Sees the outermost torch calls of the threads that enter it; torch switches it off inside its own handler."""
+    """Sees the outermost torch calls of the threads that enter it; torch switches it off inside
+    its own handler.
+    """
 
     def __init__(self, tape: Tape) -> None:
         super().__init__()
         self.tape = tape
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the call; write down what it did."""
         if torch.compiler.is_compiling():
@@ -76,7 +83,11 @@ class FunctionTap(TorchFunctionMode):
             return func(*args, **kwargs)
         inplace = facts.is_inplace or (
             facts.inplace_at is not None
-            and bool(kwargs.get("inplace", args[facts.inplace_at] if facts.inplace_at < len(args) else False))
+            and bool(
+                kwargs.get(
+                    "inplace", args[facts.inplace_at] if facts.inplace_at < len(args) else False
+                )
+            )
         )
         if not inplace and kwargs.get("out") is not None:
             inplace = True
@@ -87,8 +98,8 @@ class FunctionTap(TorchFunctionMode):
         after = torch_private.autograd_sequence_number()
         try:
             with torch_private.unseen():
-                self._write(func, args, kwargs, output, before, after, inplace, sys._getframe(1))  # noqa: SLF001
-        except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
+                self._write(func, args, kwargs, output, before, after, inplace, sys._getframe(1))
+        except Exception as error:
             self.tape.failed(error)
         return output
 
@@ -134,14 +145,21 @@ class FunctionTap(TorchFunctionMode):
                 tape.made_by[sequence_number] = number
         for sequence_number in range(before, after):
             tape.made_by[sequence_number] = number
-        if last_node is not None and last_node[1] in SAME_ELEMENTS and len(inputs) == 1 and tape.measurer.values == "none":
+        if (
+            last_node is not None
+            and last_node[1] in SAME_ELEMENTS
+            and len(inputs) == 1
+            and tape.measurer.values == "none"
+        ):
             taken = [self._share(args, tensor) for tensor in outputs]
         else:
             taken = [tape.shoot(tensor) for tensor in outputs]
         is_direct = frame.f_code is place.code
         written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
         kept = [shot.number for shot in taken]
-        tape.ops.append(RawOp(func, place, inputs, kept, inplace, is_direct, last_node, fresh, written))
+        tape.ops.append(
+            RawOp(func, place, inputs, kept, inplace, is_direct, last_node, fresh, written)
+        )
         tape.events.append(("op", state.index, state.inside, number, taken, shots))
 
     def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> Shot:
@@ -149,7 +167,11 @@ class FunctionTap(TorchFunctionMode):
         base = args[0] if args else None
         source = self.tape.last_shot(base) if isinstance(base, torch.Tensor) else None
         same = source is not None and base is not None and base.numel() == tensor.numel()
-        return self.tape.share(tensor, source) if same and source is not None else self.tape.shoot(tensor)
+        return (
+            self.tape.share(tensor, source)
+            if same and source is not None
+            else self.tape.shoot(tensor)
+        )
 
     def _name_leaf(self, tensor: torch.Tensor, number: int, frame: FrameType) -> None:
         if number in self.tape.tensor_names:
@@ -160,8 +182,14 @@ class FunctionTap(TorchFunctionMode):
         if name is not None:
             self.tape.tensor_names[number] = name
 
-    def _write_optimizer_call(self, thread: int, inside: int | None, place: Place, args: tuple[Any, ...]) -> None:
-        written = {self.tape.identify(tensor) for tensor in _tensors_in(args[:1]) if isinstance(tensor, torch.nn.Parameter)}
+    def _write_optimizer_call(
+        self, thread: int, inside: int | None, place: Place, args: tuple[Any, ...]
+    ) -> None:
+        written = {
+            self.tape.identify(tensor)
+            for tensor in _tensors_in(args[:1])
+            if isinstance(tensor, torch.nn.Parameter)
+        }
         events = self.tape.events
         if events and events[-1][0] == "optimizer" and events[-1][3].step == place.step:
             _, _, _, _, count, parameters = events[-1]
@@ -211,7 +239,8 @@ def _storage(tensor: torch.Tensor) -> int:
 
 
 class Facts(NamedTuple):
-    """What a function's name says: whether it computes at all, writes in place (`add_`, `__iadd__`, `__setitem__`), and where
+    """What a function's name says: whether it computes at all, writes in place (`add_`,
+    `__iadd__`, `__setitem__`), and where
     it takes `inplace`.
     """
 
@@ -237,7 +266,11 @@ def _facts(func: Callable[..., Any]) -> Facts:
     if type(func) is PropertyRead and name == "__get__":
         return Facts(is_op=func.__self__.__name__ in VIEWS)  # pyright: ignore[reportFunctionMemberAccess]
     is_dunder = name.startswith("__") and name.endswith("__")
-    if name == "__setitem__" or (name.startswith("__i") and is_dunder and name not in ("__invert__", "__index__", "__int__", "__iter__")):
+    if name == "__setitem__" or (
+        name.startswith("__i")
+        and is_dunder
+        and name not in ("__invert__", "__index__", "__int__", "__iter__")
+    ):
         return Facts(is_op=True, is_inplace=True)
     if name.endswith("_") and not is_dunder:
         return Facts(is_op=True, is_inplace=True)

@@ -1,10 +1,14 @@
 """Turn live tensors into numbers without the user's program noticing.
 
-A large tensor on the CPU is measured at once, while it is still in the processor's cache. The others are kept as detached
+A large tensor on the CPU is measured at once, while it is still in the processor's cache. The
+others are kept as detached
 aliases with their versions until a batch is full (1 MB of aliases at most) and measured
-together. If a version has moved by then, the numbers would be somebody else's: the shot says "modified after capture" instead.
-Statistics: norms in float32 or float64 as the tensor is, in float64 for half precision and wherever float32 gave 0, inf or
-NaN (a norm of inf does not mean a non-finite tensor). The relative error of a float32 norm of millions of elements is about 1e-4.
+together. If a version has moved by then, the numbers would be somebody else's: the shot says
+"modified after capture" instead.
+Statistics: norms in float32 or float64 as the tensor is, in float64 for half precision and
+wherever float32 gave 0, inf or
+NaN (a norm of inf does not mean a non-finite tensor). The relative error of a float32 norm of
+millions of elements is about 1e-4.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ TINY_NORM, HUGE_NORM = 1e-18, 1e18  # beyond these a float32 sum of squares unde
 class Shot:
     """A snapshot to come: which tensor (`number`, met by weak reference), at which version.
 
-    `alias` is the detached tensor until its batch is measured; `norm` and `finite` are set then, the rest only where it applies.
+    `alias` is the detached tensor until its batch is measured; `norm` and `finite` are set then,
+    the rest only where it applies.
     """
 
     __slots__ = ("alias", "extra", "finite", "is_taken", "norm", "number", "ref", "version")
@@ -53,7 +58,9 @@ class Shot:
 
 @dataclass(slots=True)
 class Extra:
-    """What few shots have: why there is no number, the numbers kept, the shot whose elements are the same in another shape."""
+    """What few shots have: why there is no number, the numbers kept, the shot whose elements are
+    the same in another shape.
+    """
 
     note: str | None = None
     picture: Picture | None = None
@@ -69,7 +76,9 @@ class Measurer:
         self.kept_nbytes = 0
         self.refused_count = 0
         self.saw_bad = False  # a NaN or an Inf
-        self.may_be_wrapped = False  # a functorch level or is_grads_batched was seen: look at each tensor
+        self.may_be_wrapped = (
+            False  # a functorch level or is_grads_batched was seen: look at each tensor
+        )
         self._pending: list[Shot] = []
         self._pending_nbytes = 0
         self._deferred: list[tuple[list[Shot], torch.Tensor]] = []
@@ -77,7 +86,9 @@ class Measurer:
         self._lock = threading.RLock()
 
     def take(self, tensor: torch.Tensor, shot: Shot) -> None:
-        """Ask for a tensor's numbers: any shape, dtype, device, layout. The caller has switched off torch functions and modes."""
+        """Ask for a tensor's numbers: any shape, dtype, device, layout. The caller has switched
+        off torch functions and modes.
+        """
         if type(tensor) not in PLAIN_TYPES and torch_private.has_own_dispatch(type(tensor)):
             shot.extra = Extra(note=f"a {type(tensor).__name__}, whose numbers are its own affair")
         elif self.may_be_wrapped and torch_private.batched_or_wrapped(tensor):
@@ -108,7 +119,9 @@ class Measurer:
             self._measure(batch)
 
     def finish(self) -> None:
-        """Measure what is pending and fetch what an accelerator still holds: one transfer a batch, at the end."""
+        """Measure what is pending and fetch what an accelerator still holds: one transfer a batch,
+        at the end.
+        """
         self.flush()
         with self._lock, torch_private.invisible():
             deferred, self._deferred = self._deferred, []
@@ -118,11 +131,16 @@ class Measurer:
             fetch(picture for picture, _ in self._pictures)
         for picture, shot in self._pictures:
             if picture.sampled_from is None:
-                shot.norm, shot.finite = norm_of(picture.data), bool(np.isfinite(picture.data).all())
+                shot.norm, shot.finite = (
+                    norm_of(picture.data),
+                    bool(np.isfinite(picture.data).all()),
+                )
         self._pictures = []
 
     def _measure(self, batch: Sequence[Shot]) -> None:
-        """Measure shots and let go of their aliases. The caller has switched off torch functions and modes."""
+        """Measure shots and let go of their aliases. The caller has switched off torch functions
+        and modes.
+        """
         groups: dict[tuple[torch.device, torch.dtype], tuple[list[torch.Tensor], list[Shot]]] = {}
         keeps = self.values != "none"
         for shot in batch:
@@ -168,7 +186,9 @@ class Measurer:
                 self._fill_extreme(tensor, shot, norm)
 
     def _fill_extreme(self, tensor: torch.Tensor, shot: Shot, norm: float) -> None:
-        """All zero, empty, not finite, or too small or large for a sum of squares in the tensor's own dtype."""
+        """All zero, empty, not finite, or too small or large for a sum of squares in the tensor's
+        own dtype.
+        """
         if norm != norm or (norm == math.inf and bool(tensor.isinf().any())):
             shot.norm, shot.finite, self.saw_bad = norm, False, True
             return
@@ -178,7 +198,9 @@ class Measurer:
             shot.norm = float(torch.linalg.vector_norm(wide / scale)) * scale
 
     def _keep_whole(self, tensor: torch.Tensor, shot: Shot) -> bool:
-        """Keep numbers within the budget: all of a small tensor (then its norm comes from them: True), a picture of a large one."""
+        """Keep numbers within the budget: all of a small tensor (then its norm comes from them:
+        True), a picture of a large one.
+        """
         whole = tensor.numel() <= SMALL_NUMEL or self.values == "all"
         nbytes = (tensor.numel() if whole else SMALL_NUMEL) * max(4, tensor.itemsize)
         if self.kept_nbytes + nbytes > self.budget_nbytes:
@@ -192,7 +214,9 @@ class Measurer:
 
 
 def _readable(tensor: torch.Tensor, shot: Shot) -> torch.Tensor | None:
-    """The numbers of a tensor in any layout; None, and a note on the shot, where they can't be had."""
+    """The numbers of a tensor in any layout; None, and a note on the shot, where they can't be
+    had.
+    """
     if tensor.is_meta:
         shot.extra = Extra(note="on the meta device")
     elif tensor.layout is torch.strided and not tensor.is_quantized:

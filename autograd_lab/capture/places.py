@@ -1,7 +1,10 @@
-"""Turn the Python stack of a call into its place: the user's line, the module that runs, and why it runs.
+"""Turn the Python stack of a call into its place: the user's line, the module that runs, and why
+it runs.
 
-Nothing is hooked and no frame is kept: modules are met on the stack, as the `self` of torch's `Module._call_impl`. The
-one trace is an entry in that frame's own dictionary of locals, which numbers the module's calls and dies with the frame.
+Nothing is hooked and no frame is kept: modules are met on the stack, as the `self` of torch's
+`Module._call_impl`. The
+one trace is an entry in that frame's own dictionary of locals, which numbers the module's calls
+and dies with the frame.
 """
 
 from __future__ import annotations
@@ -23,13 +26,17 @@ __all__ = ["ModuleCall", "Place", "Places", "global_name", "user_frame"]
 
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
-OURS = tuple(str(Path(__file__).parents[1] / name) for name in ("capture/", "doors", "torch_private"))
+OURS = tuple(
+    str(Path(__file__).parents[1] / name) for name in ("capture/", "doors", "torch_private")
+)
 USER, LIBRARY, OPTIMIZER, INITIALISER, CHECKPOINT = range(5)
 MARK = "__autograd_lab_call__"
 
 
 class ModuleCall(NamedTuple):
-    """One call of one module: `path` as in `named_modules`, `number` counts that module's calls from 1."""
+    """One call of one module: `path` as in `named_modules`, `number` counts that module's calls
+    from 1.
+    """
 
     path: str
     type_name: str
@@ -37,7 +44,9 @@ class ModuleCall(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a call happened; `code` and `instruction` give the line and the columns of the user's expression."""
+    """Where a call happened; `code` and `instruction` give the line and the columns of the user's
+    expression.
+    """
 
     code: CodeType | None
     instruction: int
@@ -63,7 +72,8 @@ class Places:
     _steps: int = 0
 
     def add_root(self, module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Parameter]]:
-        """Learn the paths of a module tree and the names of its parameters, and return the latter; the tree is held until
+        """Learn the paths of a module tree and the names of its parameters, and return the latter;
+        the tree is held until
         `forget`. The same as `named_modules` and `named_parameters`, in one walk.
         """
         self._roots.append(module)
@@ -75,11 +85,13 @@ class Places:
                 continue
             self._paths[id(child)] = path
             dot = f"{path}." if path else ""
-            for name, parameter in child._parameters.items():  # noqa: SLF001 (documented for subclasses)
+            for name, parameter in child._parameters.items():
                 if parameter is not None and id(parameter) not in self.parameter_names:
                     self.parameter_names[id(parameter)] = dot + name
                     found.append((dot + name, parameter))
-            children = [(dot + name, inner) for name, inner in child._modules.items() if inner is not None]  # noqa: SLF001
+            children = [
+                (dot + name, inner) for name, inner in child._modules.items() if inner is not None
+            ]
             stack.extend(reversed(children))
         return found
 
@@ -94,7 +106,9 @@ class Places:
         self._paths.clear()
 
     def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:
-        """The place of a call made from `frame`; inside a backward the whole stack is read, to see recomputation."""
+        """The place of a call made from `frame`; inside a backward the whole stack is read, to see
+        recomputation.
+        """
         code, instruction, module, optimizer = None, 0, None, None
         is_initialiser = is_recomputed = False
         step, kinds = 0, _KINDS
@@ -110,7 +124,9 @@ class Places:
                 if module is None:
                     module = self._module_call(frame)
             elif code is None and kind == OPTIMIZER:
-                if here.co_name == "step" and isinstance(owner := frame.f_locals.get("self"), torch.optim.Optimizer):
+                if here.co_name == "step" and isinstance(
+                    owner := frame.f_locals.get("self"), torch.optim.Optimizer
+                ):
                     optimizer, step = type(owner).__name__, self._step_number(frame)
             elif code is None and kind == INITIALISER:
                 is_initialiser = True
@@ -145,7 +161,9 @@ class Places:
         return local[MARK][1]
 
     def _meet_root(self, module: nn.Module, frame: FrameType) -> None:
-        """A module outside the known trees: its outermost caller is the root, named as the user's variable that holds it."""
+        """A module outside the known trees: its outermost caller is the root, named as the user's
+        variable that holds it.
+        """
         caller, above = frame, frame.f_back
         while above is not None and above.f_code is not self.entry:
             if above.f_code is CALL_IMPL and isinstance(above.f_locals.get("self"), nn.Module):
@@ -154,7 +172,11 @@ class Places:
         if id(module) in self._paths:
             return
         user = user_frame(caller.f_back)
-        name = global_name(user, module) or (user and callee(user.f_code, user.f_lasti)) or type(module).__name__
+        name = (
+            global_name(user, module)
+            or (user and callee(user.f_code, user.f_lasti))
+            or type(module).__name__
+        )
         taken = set(self._paths.values())
         unique, number = name, 2
         while unique in taken:
@@ -172,7 +194,8 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 def global_name(frame: FrameType | None, value: object) -> str | None:
     """A global variable of the frame's module that is bound to `value`.
 
-    Locals of a function are never read: on Python < 3.13 that would keep everything they hold alive until it returns.
+    Locals of a function are never read: on Python < 3.13 that would keep everything they hold
+    alive until it returns.
     """
     for name, bound in list(frame.f_globals.items()) if frame is not None else ():
         if bound is value and not name.startswith("_"):
@@ -199,4 +222,3 @@ def _kind_of(file: str) -> int:
 
 
 _KINDS: dict[str, int] = {}
-

@@ -1,5 +1,7 @@
-"""Turn a list of events into the same list with ProblemSeen where something went wrong: the first NaN or Inf of forward and of
-backward, at its birth and not where it was only carried on, and saved tensors that were written over.
+"""Turn a list of events into the same list with ProblemSeen where something went wrong: the first
+NaN or Inf of forward and of
+backward, at its birth and not where it was only carried on, and saved tensors that were written
+over.
 """
 
 from __future__ import annotations
@@ -87,7 +89,12 @@ class _Finder:
         if not bad or self.bad_forward or _is_masking(op):
             return []
         self.bad_forward = True
-        inputs = ", ".join(f"{self._call(tensor)} {_shape(self.tensors[tensor].shape)}" for tensor in op.inputs) or "no tensors"
+        inputs = (
+            ", ".join(
+                f"{self._call(tensor)} {_shape(self.tensors[tensor].shape)}" for tensor in op.inputs
+            )
+            or "no tensors"
+        )
         unknown = [tensor for tensor in op.inputs if self.is_bad.get(tensor) is None]
         if bad_inputs:
             blame = f"; {_join(map(self._call, bad_inputs))} already held it"
@@ -95,8 +102,18 @@ class _Finder:
             blame = f"; {_join(map(self._call, unknown))} could not be looked at, its other inputs were finite"
         else:
             blame = "; all its inputs were finite"
-        text = f"First {_what(bad)} in forward: {op.name}{_at(op)} returned it from {inputs}{blame}."
-        return [ProblemSeen(kind="non-finite forward", text=text, op=op.id, source=op.source, thread=event.thread)]
+        text = (
+            f"First {_what(bad)} in forward: {op.name}{_at(op)} returned it from {inputs}{blame}."
+        )
+        return [
+            ProblemSeen(
+                kind="non-finite forward",
+                text=text,
+                op=op.id,
+                source=op.source,
+                thread=event.thread,
+            )
+        ]
 
     def after_node(self, event: NodeFinished) -> list[ProblemSeen]:
         bad = [shot for shot in event.grad_inputs if shot is not None and shot.finite is False]
@@ -114,7 +131,11 @@ class _Finder:
                 "recorded nodes: the gradient that backward was given, or a hook."
             )
         else:
-            numbers = _join(str(k) for k, shot in enumerate(event.grad_inputs) if shot is not None and shot.finite is False)
+            numbers = _join(
+                str(k)
+                for k, shot in enumerate(event.grad_inputs)
+                if shot is not None and shot.finite is False
+            )
             shapes = ", ".join(_shape(self.tensors[shot.tensor].shape) for shot in received)
             forward = "" if self.bad_forward else " The forward was finite."
             text = (
@@ -154,7 +175,9 @@ class _Finder:
                 text = f"{node.name}{self._made(node)} needs its saved {slot.name}, which was {slot.problem}{by}."
                 found.append(
                     ProblemSeen(
-                        kind="saved tensor modified" if writer or "modified" in slot.problem else "saved tensor freed",
+                        kind="saved tensor modified"
+                        if writer or "modified" in slot.problem
+                        else "saved tensor freed",
                         text=text,
                         node=node.id,
                         op=None if writer is None else writer.id,
@@ -167,7 +190,11 @@ class _Finder:
 
     def _writer(self, storage: int | None, after: OpId | None) -> Op | None:
         """The last in-place call on a storage since the node was made."""
-        found = [op for written, op in self.writes if written == storage and (after is None or op > after)]
+        found = [
+            op
+            for written, op in self.writes
+            if written == storage and (after is None or op > after)
+        ]
         return self.ops[found[-1]] if found and storage is not None else None
 
     def _made(self, node: GradNode) -> str:
@@ -180,12 +207,24 @@ class _Finder:
 
 
 def _is_masking(op: Op) -> bool:
-    """`masked_fill(-inf)` and its like put Inf there on purpose; their NaNs are met one call later."""
-    return op.name in ("masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "triu_", "tril", "fill_")
+    """`masked_fill(-inf)` and its like put Inf there on purpose; their NaNs are met one call
+    later.
+    """
+    return op.name in (
+        "masked_fill",
+        "masked_fill_",
+        "full",
+        "full_like",
+        "where",
+        "triu",
+        "triu_",
+        "tril",
+        "fill_",
+    )
 
 
 def _what(shots: Iterable[Snapshot]) -> str:
-    """"NaN" where any element is one, else "Inf": the norm is the one or the other."""
+    """ "NaN" where any element is one, else "Inf": the norm is the one or the other."""
     return "NaN" if any(shot.norm is None or shot.norm != shot.norm for shot in shots) else "Inf"
 
 

@@ -28,13 +28,19 @@ MAX_BYTES = 64_000_000
 VALUES = ("none", "auto", "all")
 
 
-def record(model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES) -> Recorder:
-    """Record what forward and backward really do inside a `with` block, on CPU or GPU, and change nothing.
+def record(
+    model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES
+) -> Recorder:
+    """Record what forward and backward really do inside a `with` block, on CPU or GPU, and change
+    nothing.
 
-    model      names parameters and modules by their paths, and lets unused and frozen parameters be seen; without it, modules
+    model      names parameters and modules by their paths, and lets unused and frozen parameters
+               be seen; without it, modules
                are named as they are met
-    values     "none": norm, rms and finite-or-not of forward outputs and gradients; "auto": also statistics and values of tensors
-               of at most 1024 elements, and a picture of 32 x 32 block means of larger ones; "all": statistics and values of
+    values     "none": norm, rms and finite-or-not of forward outputs and gradients; "auto": also
+               statistics and values of tensors
+               of at most 1024 elements, and a picture of 32 x 32 block means of larger ones;
+               "all": statistics and values of
                everything, within the budget
     max_bytes  bound on the values kept; what did not fit is said in the recording
 
@@ -56,9 +62,14 @@ def record(model: nn.Module | None = None, *, values: str = "auto", max_bytes: i
 
 
 def record_step(
-    fn: Callable[[], object], *, model: nn.Module | None = None, values: str = "auto", max_bytes: int = MAX_BYTES
+    fn: Callable[[], object],
+    *,
+    model: nn.Module | None = None,
+    values: str = "auto",
+    max_bytes: int = MAX_BYTES,
 ) -> Recording:
-    """Call `fn`, which takes no arguments and does forward and backward itself, and return the recording.
+    """Call `fn`, which takes no arguments and does forward and backward itself, and return the
+    recording.
 
     The other arguments are those of `record`. An exception of `fn` passes through unchanged.
 
@@ -78,7 +89,9 @@ def record_step(
 class Recorder:
     """A recording in the making: a context manager, used once."""
 
-    def __init__(self, model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES
+    ) -> None:
         """Check the settings; nothing is watched before the block begins."""
         if values not in VALUES:
             message = f"record() got values={values!r}.\nIt must be one of {', '.join(map(repr, VALUES))}.\nSee help(record)."
@@ -119,7 +132,7 @@ class Recorder:
             message = "This Recorder was used before.\nA Recorder records one block.\nCall record() again for another."
             raise RecordingError(message)
         self._state = "watching"
-        frame = user_frame(sys._getframe(1))  # noqa: SLF001
+        frame = user_frame(sys._getframe(1))
         self._tape.places.entry = frame.f_code if frame else None
         with ExitStack() as stack:  # undone if anything below is interrupted
             stack.callback(self._tape.let_go)
@@ -134,7 +147,10 @@ class Recorder:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Stop watching, whatever happened; the exception passes through."""
         try:
@@ -158,7 +174,9 @@ class Recorder:
                 "Record the eager module to see inside."
             )
         if isinstance(inner, DistributedDataParallel):
-            tape.not_seen["ddp"] = "Under DistributedDataParallel the gradients here are this rank's own, before the reduction."
+            tape.not_seen["ddp"] = (
+                "Under DistributedDataParallel the gradients here are this rank's own, before the reduction."
+            )
         if isinstance(inner, DataParallel):
             tape.not_seen["data parallel"] = (
                 "DataParallel runs its replicas on other threads, whose forward calls are not seen. Record model.module to see them."

@@ -1,4 +1,6 @@
-"""Turn what a node keeps for backward into slots, before the engine runs and without calling anybody's unpack hook."""
+"""Turn what a node keeps for backward into slots, before the engine runs and without calling
+anybody's unpack hook.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ __all__ = ["read_slots"]
 
 
 def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
-    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has switched off torch functions."""
+    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has
+    switched off torch functions.
+    """
     slots = []
     for name, value_name, raw in torch_private.raw_saved(node):
         hook = raw.unpack_hook
         if hook is not None:
-            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__).replace(".<locals>", "")
+            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__).replace(
+                ".<locals>", ""
+            )
             slots.append(RawSlot(name=name, packed_by=packed_by))
             continue
         problem = None
@@ -37,16 +43,20 @@ def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
 
 def _slot(name: str, tensor: torch.Tensor, tape: Tape, problem: str | None) -> RawSlot:
     try:
-        version = tensor._version  # noqa: SLF001 (torch's documented counter)
+        version = tensor._version
     except RuntimeError:  # an inference tensor
         version = None
     storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
     nbytes = tensor.numel() * tensor.itemsize
-    return RawSlot(name, tensor.shape, tensor.dtype, version, nbytes, storage, tape.find(tensor), None, problem)
+    return RawSlot(
+        name, tensor.shape, tensor.dtype, version, nbytes, storage, tape.find(tensor), None, problem
+    )
 
 
 def _problem(message: str) -> str | None:
-    """What torch would raise, in few words; None for errors that concern only our way of reading."""
+    """What torch would raise, in few words; None for errors that concern only our way of
+    reading.
+    """
     versions = re.search(r"is at version (\d+); expected version (\d+)", message)
     if versions:
         return f"modified in place: saved at version {versions[2]}, now {versions[1]}"

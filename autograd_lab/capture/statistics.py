@@ -1,6 +1,8 @@
-"""Turn one tensor's numbers into a Detail: numpy, no torch arithmetic, no global state, nothing that raises on NaN or Inf.
+"""Turn one tensor's numbers into a Detail: numpy, no torch arithmetic, no global state, nothing
+that raises on NaN or Inf.
 
-Sources: histograms by binary exponent because torch.histc raises on NaN, Inf and bf16; block means because they show
+Sources: histograms by binary exponent because torch.histc raises on NaN, Inf and bf16; block means
+because they show
 the whole of a large matrix, and are said to be block means wherever they are drawn.
 """
 
@@ -20,14 +22,19 @@ from autograd_lab.recording import Detail, Histogram, Values
 __all__ = ["Picture", "detail_of", "fetch", "norm_of", "picture_of", "significant"]
 
 SIDE = 32
-WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
+WIDE = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.complex32: torch.complex64,
+}
 
 
 @dataclass(slots=True)
 class Picture:
     """A private copy of numbers on their way to a Detail.
 
-    data  the whole tensor, or block means when `sampled_from` is a shape; a tensor until `fetch`, then an array
+    data  the whole tensor, or block means when `sampled_from` is a shape; a tensor until `fetch`,
+          then an array
     """
 
     data: Any
@@ -35,7 +42,9 @@ class Picture:
 
 
 def picture_of(tensor: torch.Tensor, *, whole: bool) -> Picture:
-    """Copy a dense tensor's numbers on its own device: all of them, or at most 32 x 32 block means. The caller runs it invisibly."""
+    """Copy a dense tensor's numbers on its own device: all of them, or at most 32 x 32 block
+    means. The caller runs it invisibly.
+    """
     tensor = tensor.to(WIDE.get(tensor.dtype, tensor.dtype))
     if whole:
         return Picture(data=tensor.clone(memory_format=torch.contiguous_format))
@@ -53,7 +62,11 @@ def fetch(pictures: Iterable[Picture]) -> None:
             groups.setdefault((data.device, data.dtype), []).append(picture)
     for group in groups.values():
         shapes = [tuple(picture.data.shape) for picture in group]
-        flat = torch.cat([picture.data.resolve_conj().resolve_neg().reshape(-1) for picture in group]).cpu().numpy()
+        flat = (
+            torch.cat([picture.data.resolve_conj().resolve_neg().reshape(-1) for picture in group])
+            .cpu()
+            .numpy()
+        )
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         for picture, shape, part in zip(group, shapes, np.split(flat, ends[:-1]), strict=True):
             picture.data = part.reshape(shape)
@@ -76,9 +89,14 @@ def _block_means(tensor: torch.Tensor) -> np.ndarray:
         rows = rows.abs()
     if not rows.dtype.is_floating_point:
         rows = rows.to(torch.float32)
-    height, width = min(SIDE, rows.shape[0]), min(SIDE if tensor.ndim > 1 else SIDE * SIDE, rows.shape[1])
+    height, width = (
+        min(SIDE, rows.shape[0]),
+        min(SIDE if tensor.ndim > 1 else SIDE * SIDE, rows.shape[1]),
+    )
     if rows.shape[0] % height == 0 and rows.shape[1] % width == 0:
-        means = rows.reshape(height, rows.shape[0] // height, width, rows.shape[1] // width).mean((1, 3))
+        means = rows.reshape(height, rows.shape[0] // height, width, rows.shape[1] // width).mean(
+            (1, 3)
+        )
     else:
         means = adaptive_avg_pool2d(rows[None], (height, width))[0]
     return means
@@ -89,7 +107,10 @@ def detail_of(picture: Picture) -> Detail:
     array = picture.data
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     values = Values(
-        shape=tuple(array.shape), dtype=array.dtype.name, data=little.tobytes(), sampled_from=picture.sampled_from
+        shape=tuple(array.shape),
+        dtype=array.dtype.name,
+        data=little.tobytes(),
+        sampled_from=picture.sampled_from,
     )
     if picture.sampled_from is not None:
         return Detail(values=values)
@@ -114,9 +135,13 @@ def _histogram(good: np.ndarray) -> Histogram | None:
         return None
     exponents = np.frexp(magnitude)[1]
     first = int(exponents.min())
-    return Histogram(first_exponent=first, counts=tuple(int(count) for count in np.bincount(exponents - first)))
+    return Histogram(
+        first_exponent=first, counts=tuple(int(count) for count in np.bincount(exponents - first))
+    )
 
 
 def significant(number: float) -> float:
-    """Nine significant digits: all that a float32 holds, and half the bytes of a double in a file."""
+    """Nine significant digits: all that a float32 holds, and half the bytes of a double in a
+    file.
+    """
     return float(f"{number:.9g}")

@@ -1,6 +1,8 @@
-"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it into a Recording.
+"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it
+into a Recording.
 
-Everything here is on the user's critical path: plain tuples and slots, no frozen records, no strings built.
+Everything here is on the user's critical path: plain tuples and slots, no frozen records, no
+strings built.
 """
 
 from __future__ import annotations
@@ -23,13 +25,25 @@ __all__ = ["SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"
 
 SAME_ELEMENTS = frozenset(
     f"{name}Backward0"
-    for name in ("Alias", "Permute", "ReshapeAlias", "Squeeze", "T", "Transpose", "UnsafeView", "Unsqueeze", "View")
+    for name in (
+        "Alias",
+        "Permute",
+        "ReshapeAlias",
+        "Squeeze",
+        "T",
+        "Transpose",
+        "UnsafeView",
+        "Unsqueeze",
+        "View",
+    )
 )
 """Nodes of calls whose output has exactly the input's elements, and so has the gradient."""
 
 
 class RawOp:
-    """One forward call; `last_node` is (sequence number, name) of its first output's grad_fn, to check a match by number."""
+    """One forward call; `last_node` is (sequence number, name) of its first output's grad_fn, to
+    check a match by number.
+    """
 
     __slots__ = (
         "function", "inputs", "is_direct", "is_inplace", "last_node", "new_inputs", "nodes", "outputs", "place", "storages"
@@ -123,7 +137,9 @@ class Tape:
         self._threads: dict[int, ThreadState] = {}
         self.parameter_shots: dict[int, Shot] = {}
         self._parameters: list[Shot] = []
-        self._known: dict[int, Shot] = {}  # the last shot of each tensor, by the address of its object
+        self._known: dict[
+            int, Shot
+        ] = {}  # the last shot of each tensor, by the address of its object
 
     def thread(self) -> ThreadState:
         """The state of the calling thread."""
@@ -134,7 +150,9 @@ class Tape:
         return state
 
     def identify(self, tensor: torch.Tensor) -> int:
-        """The id of a tensor, new at the first meeting. The caller has switched off torch functions."""
+        """The id of a tensor, new at the first meeting. The caller has switched off torch
+        functions.
+        """
         known = self._known.get(id(tensor))
         if known is None or known.ref() is not tensor:
             known = self._meet(tensor)
@@ -146,7 +164,9 @@ class Tape:
         return known.number if known is not None and known.ref() is tensor else None
 
     def shoot(self, tensor: torch.Tensor) -> Shot:
-        """Take a snapshot; an unchanged version is measured once. The caller has switched off torch functions and modes."""
+        """Take a snapshot; an unchanged version is measured once. The caller has switched off
+        torch functions and modes.
+        """
         shot = self._known.get(id(tensor))
         if shot is None or shot.ref() is not tensor:
             shot = self._meet(tensor)
@@ -161,9 +181,16 @@ class Tape:
         return shot
 
     def share(self, tensor: torch.Tensor, source: Shot) -> Shot:
-        """Take a snapshot of a tensor that has the elements of another in another shape: only `values="none"` can share."""
+        """Take a snapshot of a tensor that has the elements of another in another shape: only
+        `values="none"` can share.
+        """
         shot = self._known.get(id(tensor))
-        if shot is not None and shot.ref() is tensor and shot.is_taken and shot.version == _version(tensor):
+        if (
+            shot is not None
+            and shot.ref() is tensor
+            and shot.is_taken
+            and shot.version == _version(tensor)
+        ):
             return shot
         if shot is None or shot.ref() is not tensor:
             shot = self._meet(tensor)
@@ -176,7 +203,12 @@ class Tape:
     def last_shot(self, tensor: torch.Tensor) -> Shot | None:
         """The snapshot of a tensor as it is now, if there is one."""
         shot = self._known.get(id(tensor))
-        is_current = shot is not None and shot.ref() is tensor and shot.is_taken and shot.version == _version(tensor)
+        is_current = (
+            shot is not None
+            and shot.ref() is tensor
+            and shot.is_taken
+            and shot.version == _version(tensor)
+        )
         return shot if is_current else None
 
     def meet_input(self, tensor: torch.Tensor) -> tuple[int, Shot | None]:
@@ -193,7 +225,14 @@ class Tape:
         shot = self._known[id(tensor)] = Shot(ref(tensor), len(self.tensors), _version(tensor))
         is_parameter = type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
         self.tensors.append(
-            (tensor.shape, tensor.dtype, tensor.device, tensor.is_leaf, tensor.requires_grad, is_parameter)
+            (
+                tensor.shape,
+                tensor.dtype,
+                tensor.device,
+                tensor.is_leaf,
+                tensor.requires_grad,
+                is_parameter,
+            )
         )
         return shot
 
@@ -203,7 +242,9 @@ class Tape:
             self.tensor_names.setdefault(self._meet_parameter(parameter), name)
 
     def _meet_parameter(self, parameter: torch.Tensor) -> int:
-        """Parameters are measured only where NaN or Inf turned up: their values are no outputs of the recorded calls."""
+        """Parameters are measured only where NaN or Inf turned up: their values are no outputs of
+        the recorded calls.
+        """
         number = self.find(parameter)
         if number is not None:
             return number
@@ -223,7 +264,9 @@ class Tape:
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        place = f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown place"
+        place = (
+            f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown place"
+        )
         self.not_seen["recorder failed"] = (
             f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it was looking at is missing. "
             "Please report it."

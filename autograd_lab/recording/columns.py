@@ -1,7 +1,9 @@
 """Turn a tree of records into JSON tables, one table a type and one column a field, and back.
 
-Rows are stored once however often they are named, and a column with few different entries is stored as a dictionary
-column; the JSON of a large recording is several times smaller than a list of objects. Decoding follows the fields' type
+Rows are stored once however often they are named, and a column with few different entries is
+stored as a dictionary
+column; the JSON of a large recording is several times smaller than a list of objects. Decoding
+follows the fields' type
 hints, so a file that does not fit them is refused by name of type and field.
 """
 
@@ -27,10 +29,13 @@ Tables = dict[str, dict[str, Json]]
 _NOT_A_NUMBER = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def encode(root: Record, put_bytes: Callable[[Record, str, bytes], str | None]) -> tuple[Tables, int]:
+def encode(
+    root: Record, put_bytes: Callable[[Record, str, bytes], str | None]
+) -> tuple[Tables, int]:
     """Return (tables, row of `root` in its own type's table).
 
-    put_bytes  called with (record, field, bytes); may store them elsewhere and return the text that stands for them,
+    put_bytes  called with (record, field, bytes); may store them elsewhere and return the text
+               that stands for them,
                which must start with "@"; on None they are kept in the table as base64
     """
     rows: dict[type, dict[tuple[Json, ...], int]] = {}
@@ -39,7 +44,9 @@ def encode(root: Record, put_bytes: Callable[[Record, str, bytes], str | None]) 
     def row_of(record: Record) -> int:
         if id(record) in seen:
             return seen[id(record)]
-        row = tuple(entry(record, name, getattr(record, name)) for name in field_names(type(record)))
+        row = tuple(
+            entry(record, name, getattr(record, name)) for name in field_names(type(record))
+        )
         table = rows.setdefault(type(record), {})
         seen[id(record)] = index = table.setdefault(row, len(table))
         return index
@@ -63,11 +70,15 @@ def encode(root: Record, put_bytes: Callable[[Record, str, bytes], str | None]) 
     tables: Tables = {}
     for kind, table in rows.items():
         columns = zip(*table, strict=True)
-        tables[kind.__name__] = {name: _pack(column) for name, column in zip(field_names(kind), columns, strict=True)}
+        tables[kind.__name__] = {
+            name: _pack(column) for name, column in zip(field_names(kind), columns, strict=True)
+        }
     return tables, index
 
 
-def decode(kind: type[Record], tables: Mapping[str, Json], index: int, get_bytes: Callable[[str], bytes]) -> Record:
+def decode(
+    kind: type[Record], tables: Mapping[str, Json], index: int, get_bytes: Callable[[str], bytes]
+) -> Record:
     """Inverse of `encode`.
 
     get_bytes  called with a text that starts with "@", returns what `put_bytes` stored
@@ -117,7 +128,15 @@ def decode(kind: type[Record], tables: Mapping[str, Json], index: int, get_bytes
 
     try:
         return record_of(kind, index)
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration, RecursionError, binascii.Error) as error:
+    except (
+        KeyError,
+        IndexError,
+        TypeError,
+        ValueError,
+        StopIteration,
+        RecursionError,
+        binascii.Error,
+    ) as error:
         message = (
             f"The recording is damaged: {error.args[0] if error.args else error!r}.\n"
             f"It was being read as a {kind.__name__}; the file does not hold what its own tables promise.\n"
@@ -136,7 +155,9 @@ class _naming:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, (KeyError, IndexError, TypeError, ValueError, StopIteration)) and not isinstance(error, _Named):
+        if isinstance(
+            error, (KeyError, IndexError, TypeError, ValueError, StopIteration)
+        ) and not isinstance(error, _Named):
             raise _Named(f"{self.place} does not fit") from error
 
 
@@ -161,7 +182,9 @@ def _text_of_float(value: float) -> float | str:
 
 
 def _pack(column: Iterable[Json]) -> Json:
-    """A list, or {"all": entry, "count": n}, or {"of": entries, "at": their numbers}, whichever is shortest."""
+    """A list, or {"all": entry, "count": n}, or {"of": entries, "at": their numbers}, whichever is
+    shortest.
+    """
     entries = list(column)
     numbers: dict[str, int] = {}
     at = [numbers.setdefault(json.dumps(entry), len(numbers)) for entry in entries]
@@ -176,7 +199,11 @@ def _pack(column: Iterable[Json]) -> Json:
 def _unpack(column: Json) -> list[Json]:
     if isinstance(column, dict):
         packed = cast("dict[str, Json]", column)
-        return [packed["all"]] * packed["count"] if "all" in packed else [packed["of"][number] for number in packed["at"]]
+        return (
+            [packed["all"]] * packed["count"]
+            if "all" in packed
+            else [packed["of"][number] for number in packed["at"]]
+        )
     return column
 
 
@@ -186,7 +213,7 @@ def _hints(kind: type[Record]) -> dict[str, object]:
 
 
 def _without_newtypes(hint: object) -> object:
-    """int for TensorId, also inside tuples and unions."""
+    """Int for TensorId, also inside tuples and unions."""
     if hasattr(hint, "__supertype__"):
         return _without_newtypes(cast("Any", hint).__supertype__)
     if get_origin(hint) is tuple:
@@ -203,7 +230,11 @@ def _choices(hint: object) -> list[Any]:
 @cache
 def _is_choice(kind: type[Record], name: str) -> bool:
     """The field may hold records of more than one type, so an entry must name its type."""
-    (hint,) = [choice for choice in _choices(_hints(kind)[name]) if choice is not type(None)] or [None]
+    (hint,) = [choice for choice in _choices(_hints(kind)[name]) if choice is not type(None)] or [
+        None
+    ]
     if get_origin(hint) is tuple:
-        return len([choice for choice in _choices(get_args(hint)[0]) if choice is not type(None)]) > 1
+        return (
+            len([choice for choice in _choices(get_args(hint)[0]) if choice is not type(None)]) > 1
+        )
     return False

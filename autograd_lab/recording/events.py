@@ -35,7 +35,9 @@ class Scope(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Happened(Record):
-    """What all events have: `thread` counts from 0, the recording thread; `inside` is the innermost open node of that thread."""
+    """What all events have: `thread` counts from 0, the recording thread; `inside` is the
+    innermost open node of that thread.
+    """
 
     scope: Scope | None = None
     thread: int = 0
@@ -47,7 +49,8 @@ class OpCalled(_Happened):
     """A forward call returned.
 
     outputs  what it returned
-    inputs   only those tensors among its inputs that the recording had not met before (leaves, data)
+    inputs   only those tensors among its inputs that the recording had not met before (leaves,
+             data)
     """
 
     op: OpId
@@ -101,7 +104,9 @@ class NodeFinished(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GradAccumulated(_Happened):
-    """A leaf's `.grad` gained a gradient: `after` = `before` + `added`; None where `.grad` was None."""
+    """A leaf's `.grad` gained a gradient: `after` = `before` + `added`; None where `.grad` was
+    None.
+    """
 
     pass_id: PassId
     node: NodeId
@@ -139,7 +144,9 @@ class ProblemSeen(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NotSeen(_Happened):
-    """What the recorder knows it could not see, and why; `reason` is a stable word, `text` a sentence."""
+    """What the recorder knows it could not see, and why; `reason` is a stable word, `text` a
+    sentence.
+    """
 
     reason: str
     text: str

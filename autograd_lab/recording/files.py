@@ -1,4 +1,6 @@
-"""Turn a record into one strict JSON file, with large values in a .safetensors file beside it, and back. No pickle."""
+"""Turn a record into one strict JSON file, with large values in a .safetensors file beside it, and
+back. No pickle.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from autograd_lab.errors import DamagedFileError, ForeignFileError, MissingValuesError, NewerSchemaError
+from autograd_lab.errors import (
+    DamagedFileError,
+    ForeignFileError,
+    MissingValuesError,
+    NewerSchemaError,
+)
 
 from .columns import decode, encode
 from .record import Record
@@ -27,7 +34,8 @@ R = TypeVar("R", bound=Record)
 
 
 def write_record(record: Record, path: str | os.PathLike[str], schema_version: int) -> Path:
-    """Write `path` and, when some values are larger than 64 kB, `<stem>.safetensors` beside it. Returns the path.
+    """Write `path` and, when some values are larger than 64 kB, `<stem>.safetensors` beside it.
+    Returns the path.
 
     Each file is written whole under another name first, so a crash leaves the old file.
     """
@@ -38,25 +46,37 @@ def write_record(record: Record, path: str | os.PathLike[str], schema_version: i
         if len(data) <= LARGE_NBYTES:
             return None
         name = f"{field}{len(large)}"
-        large[name] = _real_array(owner) if isinstance(owner, Values) else np.frombuffer(data, dtype=np.uint8)
+        large[name] = (
+            _real_array(owner) if isinstance(owner, Values) else np.frombuffer(data, dtype=np.uint8)
+        )
         return f"@{name}"
 
     tables, index = encode(record, put_bytes)
-    document: dict[str, Any] = {"format": FORMAT, "kind": type(record).__name__, "schema": schema_version}
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": type(record).__name__,
+        "schema": schema_version,
+    }
     document |= {"root": index, "tables": tables}
     if large:
         values_path = path.with_suffix(".safetensors")
         blob = save_tensors(large)
         document["values"] = {"file": values_path.name, "sha256": hashlib.sha256(blob).hexdigest()}
         _replace(values_path, blob)
-    _replace(path, json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode("ascii"))
+    _replace(
+        path,
+        json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode(
+            "ascii"
+        ),
+    )
     return path
 
 
 def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int) -> R:
     """Read what `write_record` wrote.
 
-    Raises ForeignFileError, DamagedFileError, NewerSchemaError, MissingValuesError; FileNotFoundError where there is no file.
+    Raises ForeignFileError, DamagedFileError, NewerSchemaError, MissingValuesError;
+    FileNotFoundError where there is no file.
     """
     path = Path(path)
     document = _parse(path, path.read_bytes())
@@ -91,9 +111,13 @@ def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int
 
 
 def _real_array(values: Values) -> np.ndarray:
-    """The numbers as safetensors can hold them: complex as pairs of reals in a last dimension of 2."""
+    """The numbers as safetensors can hold them: complex as pairs of reals in a last dimension of
+    2.
+    """
     array = np.ascontiguousarray(values.array)
-    return array.view(array.real.dtype).reshape(*array.shape, 2) if np.iscomplexobj(array) else array
+    return (
+        array.view(array.real.dtype).reshape(*array.shape, 2) if np.iscomplexobj(array) else array
+    )
 
 
 def _parse(path: Path, data: bytes) -> dict[str, Any]:
@@ -103,7 +127,10 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
 
     try:
         document = json.loads(data, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         if data[:200].lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in data[:200]:
             raise _damaged(path, f"it ends or breaks off early ({error})") from error
         message = (
@@ -116,7 +143,11 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _read_values(path: Path, entry: Any) -> dict[str, np.ndarray]:  # noqa: ANN401 (JSON)
-    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str) or not isinstance(entry.get("sha256"), str):
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("file"), str)
+        or not isinstance(entry.get("sha256"), str)
+    ):
         raise _damaged(path, "its entry for the values file does not name a file and a hash")
     name = Path(entry["file"]).name
     values_path = path.with_name(name)

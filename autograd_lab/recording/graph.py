@@ -1,4 +1,6 @@
-"""The nouns for the graph: autograd nodes, their edges and saved tensors, and the forward calls that made them."""
+"""The nouns for the graph: autograd nodes, their edges and saved tensors, and the forward calls
+that made them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,17 @@ from typing import NewType
 from .record import Record
 from .tensors import TensorId
 
-__all__ = ["Edge", "GradNode", "NodeId", "Op", "OpId", "PassId", "SavedSlot", "SourceLine", "SourceText"]
+__all__ = [
+    "Edge",
+    "GradNode",
+    "NodeId",
+    "Op",
+    "OpId",
+    "PassId",
+    "SavedSlot",
+    "SourceLine",
+    "SourceText",
+]
 
 NodeId = NewType("NodeId", int)
 OpId = NewType("OpId", int)
@@ -17,7 +29,9 @@ PassId = NewType("PassId", int)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceLine(Record):
-    """One line of the user's program: `file` is relative to the working directory, or "In[3]" for a notebook cell."""
+    """One line of the user's program: `file` is relative to the working directory, or "In[3]" for
+    a notebook cell.
+    """
 
     file: str
     line: int
@@ -27,7 +41,11 @@ class SourceLine(Record):
     @property
     def place(self) -> str:
         """The place as people write it: `model.py:14` or `In[3] line 7`."""
-        return f"{self.file} line {self.line}" if self.file.startswith("In[") else f"{self.file}:{self.line}"
+        return (
+            f"{self.file} line {self.line}"
+            if self.file.startswith("In[")
+            else f"{self.file}:{self.line}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +60,9 @@ class SourceText(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Edge(Record):
-    """Where a node's grad_input goes: a node and the number of its input, as in torch's `next_functions`."""
+    """Where a node's grad_input goes: a node and the number of its input, as in torch's
+    `next_functions`.
+    """
 
     node: NodeId
     input: int
@@ -52,8 +72,10 @@ class Edge(Record):
 class SavedSlot(Record):
     """One tensor that a node keeps for backward.
 
-    name      torch's slot without `_saved_` ("self", "mat2", "result"); "saved[0]" for a Python Function
-    shape, dtype, version, nbytes   of the saved tensor when backward started; unknown ones are None (nbytes 0)
+    name      torch's slot without `_saved_` ("self", "mat2", "result"); "saved[0]" for a Python
+              Function
+    shape, dtype, version, nbytes   of the saved tensor when backward started; unknown ones are
+                                    None (nbytes 0)
     storage   number of the storage within the recording: equal numbers share memory
     tensor    the saved tensor, where the recorder met it
     packed_by name of the pack hook's function where one was on; such a slot is left alone
@@ -80,7 +102,8 @@ class Op(Record):
     inputs       tensors among its arguments, in order, nested ones included
     outputs      tensors it returned
     nodes        autograd nodes it made; empty under no_grad
-    module       path of the innermost module that was running; "" for the root, None outside modules
+    module       path of the innermost module that was running; "" for the root, None outside
+                 modules
     module_type  that module's class name
     module_call  number of that module's call within the recording, from 1
     source       the user's line
@@ -114,9 +137,11 @@ class GradNode(Record):
     made_in_pass  the backward pass that made it (create_graph), None for the forward
     made_in_node  the node whose backward made it, None for the forward
     module, source  of the call that made it
-    formula       torch's own, one line per input ("self: grad * result"); for a Python Function where its backward is defined;
+    formula       torch's own, one line per input ("self: grad * result"); for a Python Function
+                  where its backward is defined;
                   None where none is known
-    rule          the same as people write it, in one line ("da = g @ b.T, db = a.T @ g"), for the common nodes; else None
+    rule          the same as people write it, in one line ("da = g @ b.T, db = a.T @ g"), for the
+                  common nodes; else None
     """
 
     id: NodeId
@@ -140,4 +165,9 @@ class GradNode(Record):
     @property
     def saved_nbytes(self) -> int:
         """Bytes of all saved tensors, counted once per storage within this node."""
-        return sum({(slot.storage, slot.name if slot.storage is None else ""): slot.nbytes for slot in self.saved}.values())
+        return sum(
+            {
+                (slot.storage, slot.name if slot.storage is None else ""): slot.nbytes
+                for slot in self.saved
+            }.values()
+        )

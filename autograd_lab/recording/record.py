@@ -1,4 +1,6 @@
-"""Give every noun of a recording an equality that survives NaN, so that a round trip through a file can be compared."""
+"""Give every noun of a recording an equality that survives NaN, so that a round trip through a
+file can be compared.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ __all__ = ["Record"]
 
 
 class Record:
-    """Base of the frozen dataclasses of this room; two records are equal when all their fields are, NaN counting as equal to NaN.
+    """Base of the frozen dataclasses of this room; two records are equal when all their fields
+    are, NaN counting as equal to NaN.
 
     Subclasses are declared with `@dataclass(frozen=True, slots=True, kw_only=True, eq=False)`.
     """
@@ -20,11 +23,18 @@ class Record:
         """Compare field by field; another type is never equal."""
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in field_names(type(self)))
+        return all(
+            _same(getattr(self, name), getattr(other, name)) for name in field_names(type(self))
+        )
 
     def __hash__(self) -> int:
         """Hash consistent with `==`."""
-        return hash((type(self).__name__, *(_hashable(getattr(self, name)) for name in field_names(type(self)))))
+        return hash(
+            (
+                type(self).__name__,
+                *(_hashable(getattr(self, name)) for name in field_names(type(self))),
+            )
+        )
 
 
 @cache

@@ -24,7 +24,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Meta(Record):
-    """How a recording was made: `values` is "none", "auto" or "all"; `budget_nbytes` bounds the values kept."""
+    """How a recording was made: `values` is "none", "auto" or "all"; `budget_nbytes` bounds the
+    values kept.
+    """
 
     schema_version: int = SCHEMA_VERSION
     torch_version: str = ""
@@ -37,7 +39,8 @@ class Meta(Record):
 class Recording(Record):
     """Events in the order in which they happened, and the nouns that they name by id.
 
-    Ids are positions: `recording.nodes[node_id]`, `recording.ops[op_id]` and `recording.tensors[tensor_id]`.
+    Ids are positions: `recording.nodes[node_id]`, `recording.ops[op_id]` and
+    `recording.tensors[tensor_id]`.
     """
 
     events: tuple[Event, ...] = ()
@@ -74,21 +77,26 @@ class Recording(Record):
         return tuple(self.events_of(NotSeen))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one strict JSON file; tensors over 64 kB go into `<stem>.safetensors` beside it. Returns the path."""
+        """Write one strict JSON file; tensors over 64 kB go into `<stem>.safetensors` beside it.
+        Returns the path.
+        """
         return write_record(self, path, SCHEMA_VERSION)
 
     def __repr__(self) -> str:
         """Return the deterministic text."""
         return views.describe(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         return views.mimebundle(self)
 
 
 def load_recording(path: str | os.PathLike[str]) -> Recording:
     """Read what `Recording.save` wrote; the result equals what was saved.
 
-    Raises ForeignFileError (not a recording), DamagedFileError (truncated or contradictory), NewerSchemaError,
+    Raises ForeignFileError (not a recording), DamagedFileError (truncated or contradictory),
+    NewerSchemaError,
     MissingValuesError (the .safetensors file beside it is missing or another's), FileNotFoundError.
     """
     return read_record(Recording, path, SCHEMA_VERSION)

@@ -1,4 +1,6 @@
-"""The nouns for tensors: who a tensor is (`TensorRef`) and what it held at one moment (`Snapshot`)."""
+"""The nouns for tensors: who a tensor is (`TensorRef`) and what it held at one moment
+(`Snapshot`).
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ class TensorRef(Record):
 class Histogram(Record):
     """Counts of the finite, non-zero magnitudes by their binary exponent.
 
-    Bucket k holds the elements with 2**(first_exponent + k - 1) <= |x| < 2**(first_exponent + k), torch.frexp's exponent.
+    Bucket k holds the elements with 2**(first_exponent + k - 1) <= |x| < 2**(first_exponent + k),
+    torch.frexp's exponent.
     """
 
     first_exponent: int
@@ -60,9 +63,11 @@ class Values(Record):
     """Numbers as numpy bytes: all of a small tensor, or a stated picture of a large one.
 
     shape         shape of the numbers kept
-    dtype         numpy's name: "float32", "complex64", "int64", "bool"; bf16 and fp16 are widened to float32
+    dtype         numpy's name: "float32", "complex64", "int64", "bool"; bf16 and fp16 are widened
+                  to float32
     data          little-endian, C order
-    sampled_from  None when all elements are here; else the tensor's shape, and each number is a block mean
+    sampled_from  None when all elements are here; else the tensor's shape, and each number is a
+                  block mean
     """
 
     shape: tuple[int, ...]
@@ -73,7 +78,9 @@ class Values(Record):
     @property
     def array(self) -> np.ndarray:
         """The numbers as a read-only numpy array."""
-        return np.frombuffer(self.data, dtype=np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)
+        return np.frombuffer(self.data, dtype=np.dtype(self.dtype).newbyteorder("<")).reshape(
+            self.shape
+        )
 
     @property
     def nbytes(self) -> int:
@@ -83,9 +90,11 @@ class Values(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Detail(Record):
-    """The costlier statistics of a snapshot; min, max and mean are over the finite elements (None where there are none).
+    """The costlier statistics of a snapshot; min, max and mean are over the finite elements (None
+    where there are none).
 
-    For complex tensors min, max and mean are of the magnitude. Where `values` is a down-sampled picture of a large
+    For complex tensors min, max and mean are of the magnitude. Where `values` is a down-sampled
+    picture of a large
     tensor, nothing else is known, and the other fields are None.
     """
 
@@ -107,10 +116,12 @@ class Snapshot(Record):
     tensor   whose value
     version  torch's version counter then; None for inference tensors
     numel    number of elements
-    norm     2-norm over all elements, computed so that it neither over- nor underflows; NaN or inf when elements are;
+    norm     2-norm over all elements, computed so that it neither over- nor underflows; NaN or inf
+             when elements are;
              None when the value could not be read (see `note`)
     finite   every element is finite; None when the value could not be read
-    note     why there is no number: "modified after capture", "functorch-wrapped", "meta", "over the byte budget"
+    note     why there is no number: "modified after capture", "functorch-wrapped", "meta", "over
+             the byte budget"
     detail   more statistics and values, or None
     """
 
@@ -124,7 +135,9 @@ class Snapshot(Record):
 
     @property
     def rms(self) -> float | None:
-        """Root mean square, norm / sqrt(numel); 0 for an empty tensor, None when the value could not be read."""
+        """Root mean square, norm / sqrt(numel); 0 for an empty tensor, None when the value could
+        not be read.
+        """
         if self.norm is None:
             return None
         return self.norm / math.sqrt(self.numel) if self.numel else 0.0

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+from autograd_lab import doors
+from autograd_lab.errors import DeviceError
 from autograd_lab.teach.verdict import Verdict
 
 __all__ = ["check_setup"]
@@ -95,12 +97,10 @@ def _cores() -> tuple[str, str | None]:
 
 def _device() -> tuple[str, str | None]:
     """What AUTOGRAD_LAB_DEVICE asks for, and whether a tensor can be made there."""
-    wanted = os.environ.get("AUTOGRAD_LAB_DEVICE") or "cpu"
-    there = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    seen = f"device {wanted} asked for; accelerator: {there or 'none'}"
+    there = torch.accelerator.current_accelerator(check_available=True)
+    seen = f"device {os.environ.get('AUTOGRAD_LAB_DEVICE') or 'cpu'} asked for; accelerator: {there or 'none'}"
     try:
-        torch.ones(1, device=there or "cpu") if wanted == "auto" else torch.ones(1, device=wanted)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        todo = f"Device {wanted!r} is not there. Set AUTOGRAD_LAB_DEVICE to cpu or auto."
-        return seen, todo
+        torch.ones(1, device=doors.device())
+    except DeviceError as error:
+        return seen, str(error)
     return seen, None

@@ -63,7 +63,7 @@ def test_the_memory_limit_of_the_container_is_read(limit, text, monkeypatch):
 
 def test_a_device_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setenv("AUTOGRAD_LAB_DEVICE", "nonsense")
-    assert "Device 'nonsense' is not there" in check_setup().text
+    assert "asks for 'nonsense'" in check_setup().text
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu", ""])
