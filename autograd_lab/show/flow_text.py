@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from autograd_lab.replay import FlowFinding, GradientFlow, ParameterRow
+from autograd_lab.replay import FlowFinding, FlowRow, GradientFlow, ParameterRow
 
 from .numbers import count, format_decades, format_number, format_shape
 from .tables import Table, column, text_table
 
-__all__ = ["LETTERS", "finding_line", "flow_headline", "flow_table", "flow_text", "parameter_table"]
+__all__ = [
+    "LETTERS",
+    "finding_line",
+    "flow_headline",
+    "flow_table",
+    "flow_text",
+    "parameter_table",
+    "rows_of_flow",
+    "trend",
+]
 
 LETTERS = {"value": "", "zero": "0", "unused": "U", "frozen": "F", "non-finite": "N"}
 STATE_WORDS = {
@@ -18,6 +27,7 @@ STATE_WORDS = {
     "non-finite": "N: NaN or Inf",
 }
 ROWS = 24
+WAY = "from the last layer to the first"
 MORE = "more; .table() has all"
 
 
@@ -37,22 +47,31 @@ def flow_headline(flow: GradientFlow) -> str:
     """One sentence: which pass, how much, and whether the gradient shrinks or grows."""
     if flow.pass_id is None:
         return "Gradient flow: no backward pass"
-    parts = [count(len(flow.rows), "node"), count(len(flow.parameters), "leaf", "leaves")]
+    parts = [count(len(rows_of_flow(flow)), "node"), count(len(flow.parameters), "leaf", "leaves")]
     return f"Gradient flow of pass {flow.pass_id}, {', '.join(parts)}: {trend(flow)}"
 
 
 def trend(flow: GradientFlow) -> str:
-    """How the gradient's rms changes from the loss to the input, in words."""
+    """How the gradient's rms changes on its way back through the layers, in words."""
+    bad = next((row for row in flow.rows if row.finite is False), None)
+    if bad is not None:
+        where = f" in {bad.module}" if bad.module else ""
+        return f"gradient is NaN or Inf from {bad.name.rpartition('::')[2]}{where} on"
     if flow.product is None:
-        return "no gain from loss to input is known"
+        return "gradient at each node and leaf"
     if flow.product == 0:
-        return "gradient is 0 before it reaches the input"
+        return "gradient is exactly 0 before it reaches the first layer"
     if flow.decades is None or not abs(flow.decades) < 1e4:
-        return f"gain from loss to input is {format_number(flow.product)}"
+        return f"gradient changes by a factor of {format_number(flow.product)} {WAY}"
     if abs(flow.decades) < 0.05:
-        return "gradient keeps its size from loss to input"
+        return f"gradient keeps its size {WAY}"
     verb = "shrinks" if flow.decades < 0 else "grows"
-    return f"gradient {verb} {format_decades(flow.decades)} from loss to input"
+    return f"gradient {verb} {format_decades(flow.decades)} {WAY}"
+
+
+def rows_of_flow(flow: GradientFlow) -> tuple[FlowRow, ...]:
+    """The nodes that pass a gradient on; those that accumulate into a leaf have a table too."""
+    return tuple(row for row in flow.rows if not row.name.endswith("AccumulateGrad"))
 
 
 def finding_line(finding: FlowFinding) -> str:
@@ -78,7 +97,7 @@ def flow_table(flow: GradientFlow) -> Table:
             row.place or "",
             row.state if row.state in ("zero", "non-finite") else "",
         )
-        for number, row in enumerate(flow.rows, 1)
+        for number, row in enumerate(rows_of_flow(flow), 1)
     ]
     columns = (
         column("#", number=True),
@@ -90,7 +109,7 @@ def flow_table(flow: GradientFlow) -> Table:
         column("place", width=26, keep_end=True),
         column("state"),
     )
-    classes = tuple("problem" if row.finite is False else "" for row in flow.rows)
+    classes = tuple("problem" if row.finite is False else "" for row in rows_of_flow(flow))
     caption = "Gradient at each node, in order of execution (loss first)"
     return Table(caption=caption, columns=columns, rows=tuple(rows), classes=classes)
 

@@ -1,4 +1,4 @@
-"""Turn a Frame into words: what runs, by which rule, what waits, what is kept, which `.grad` exist."""
+"""Turn a Frame into words: what runs by which rule, what waits, what is kept, which `.grad`."""
 
 from __future__ import annotations
 

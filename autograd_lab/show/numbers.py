@@ -52,7 +52,7 @@ def format_nbytes(nbytes: int) -> str:
 def format_decades(decades: float) -> str:
     """Write a number of decades with one decimal."""
     text = f"{abs(decades):.1f}"
-    return f"{text} decade" if text == "1.0" else f"{text} decades"
+    return f"{text} decades"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

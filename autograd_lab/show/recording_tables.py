@@ -1,8 +1,7 @@
-"""Turn a recording into tables of words: forward calls, backward steps of each pass, saved tensors."""
+"""Turn a recording into tables of words: forward calls, backward steps, rules, saved tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograd_lab.recording import (
@@ -32,8 +31,12 @@ __all__ = [
     "backward_passes",
     "backward_table",
     "first_grad",
+    "formula_table",
     "forward_table",
     "loss_words",
+    "optimizer_lines",
+    "parameters_with_grad",
+    "problem_line",
     "saved_table",
 ]
 
@@ -148,7 +151,7 @@ def backward_table(recording: Recording, passed: BackwardPass, words: Words) -> 
                 str(run.step),
                 words.node(node),
                 amounts(run.received),
-                _outcome(run, words),
+                _outcome(run),
                 made,
                 words.module(node.module),
                 place(node.source),
@@ -203,6 +206,27 @@ def saved_table(recording: Recording, words: Words) -> Table:
         column("note", width=60),
     )
     return Table(caption="Saved tensors, by node", columns=columns, rows=tuple(rows))
+
+
+def formula_table(recording: Recording) -> Table:
+    """The rules by which nodes turn grad_outputs into grad_inputs, once for each kind of node."""
+    rules: dict[tuple[str, str], int] = {}
+    for node in recording.nodes:
+        if node.formula:
+            key = (node.short_name, node.formula)
+            rules[key] = rules.get(key, 0) + 1
+    rows = [
+        (name if number == 0 else "", line, f"{times}" if number == 0 else "")
+        for (name, formula), times in sorted(rules.items())
+        for number, line in enumerate(formula.splitlines())
+    ]
+    columns = (
+        column("node", code=True, width=32),
+        column("gradient of each input", code=True, width=90),
+        column("nodes with this rule", number=True),
+    )
+    caption = "Rules of the nodes, from torch's derivative formulas"
+    return Table(caption=caption, columns=columns, rows=tuple(rows))
 
 
 def optimizer_lines(recording: Recording) -> list[str]:
@@ -261,18 +285,9 @@ def parameters_with_grad(recording: Recording) -> set[TensorId]:
     return {event.leaf for event in recording.events_of(GradAccumulated)}
 
 
-def _outcome(run: NodeRun, words: Words) -> str:
+def _outcome(run: NodeRun) -> str:
     gained = run.accumulated
-    if gained is not None:
-        now = f"now {words.short_tensor(gained.leaf, 18)}.grad {amount(gained.after)}"
-        return (
-            now
-            if gained.before is None
-            else f"{now}, was {amount(gained.before).removeprefix('= ')}"
-        )
-    return amounts(run.returned) if run.finished else "did not finish"
-
-
-def all_runs(passes: list[BackwardPass]) -> Iterator[NodeRun]:
-    """The runs of all passes, in order."""
-    return (run for passed in passes for run in passed.runs)
+    if gained is None:
+        return amounts(run.returned) if run.finished else "did not finish"
+    was = "" if gained.before is None else f", was {amount(gained.before)}"
+    return f".grad now {amount(gained.after)}{was}"

@@ -81,7 +81,7 @@ def _text(recording: Recording, budget: int | None) -> str:
         )
     if not recording.events:
         after.append("Nothing was recorded: no forward call and no backward ran inside the block.")
-    elif not passes:
+    elif not passes and tables:
         after.append("No backward ran inside the block.")
     keeps = _shares(tables, None if budget is None else budget - len(before) - len(after))
     lines = before
@@ -93,7 +93,7 @@ def _text(recording: Recording, budget: int | None) -> str:
     if any("=" in cell for table, _ in tables for row in table.rows for cell in row):
         lines += [
             "",
-            'Numbers are 2-norms; "= v" is the value of a one-element tensor; #3 is made by step 3.',
+            'Numbers are 2-norms; "= v" is the value of a one-element tensor; step 3 made #3.',
         ]
     return "\n".join(lines)
 

@@ -52,14 +52,18 @@ class Words:
         return f"{'leaf' if ref.is_leaf and ref.requires_grad else 'data'}{format_shape(ref.shape)}"
 
     def call(self, op: Op) -> str:
-        """A forward call much as it was written: `h = linear(x, W1, b1)`."""
+        """A forward call much as it was written: `h = linear(x, W1, b1)`.
+
+        Parameters of the module that runs are named as seen from it: `weight`.
+        """
         names = [self.recording.tensor(tensor).name for tensor in op.outputs]
         made = (
             ""
             if op.is_inplace or not any(names)
             else f"{', '.join(name or '_' for name in names)} = "
         )
-        inputs = [self.tensor(tensor) for tensor in op.inputs[:6]]
+        own = f"{op.module}." if op.module else ""
+        inputs = [self.tensor(tensor).removeprefix(own) for tensor in op.inputs[:6]]
         more = [f"+{len(op.inputs) - 6} more"] if len(op.inputs) > 6 else []
         return f"{made}{op.name}({', '.join([*inputs, *more])})"
 
@@ -85,7 +89,7 @@ def amount(snapshot: Snapshot | None) -> str:
     if snapshot is None:
         return "none"
     if snapshot.norm is None:
-        return snapshot.note or "?"
+        return snapshot.note or "no norm"
     if snapshot.numel == 0:
         return "empty"
     values = snapshot.values

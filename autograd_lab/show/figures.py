@@ -1,0 +1,108 @@
+"""Turn a GradientFlow into a matplotlib figure (object API only) with a twin in words."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from autograd_lab.replay import GradientFlow
+
+from .flow_panels import Panels, draw_flow
+from .flow_text import finding_line, flow_headline, flow_table, parameter_table, trend
+from .numbers import count
+from .palette import THEMES
+from .tables import text_table
+
+__all__ = ["FlowFigure", "flow_figure"]
+
+TEXT_ROWS = 40
+HASHED_ID = re.compile(r'(?<=id=")[a-z]?[0-9a-f]{10}(?=")')
+
+
+class FlowFigure:
+    """The drawn gradient flow: `.figure` is matplotlib's; its text says what is drawn.
+
+    figure  a matplotlib Figure that no pyplot state knows
+    flow    what it shows
+    panels  what was drawn, and how labels were folded
+    """
+
+    def __init__(self, figure: Figure, flow: GradientFlow, panels: Panels) -> None:
+        self.figure = figure
+        self.flow = flow
+        self.panels = panels
+
+    def table(self) -> list[dict[str, Any]]:
+        """The drawn values as plain dicts, all of them."""
+        return self.flow.table()
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a PNG or SVG file, chosen by the suffix; the same flow gives the same bytes.
+
+        Raises ValueError for another suffix.
+        """
+        path = Path(path)
+        writers = {".png": self.png, ".svg": self.svg}
+        if path.suffix.lower() not in writers:
+            message = f"{path.name}: a figure is saved as .png or .svg, not {path.suffix!r}"
+            raise ValueError(message)
+        path.write_bytes(writers[path.suffix.lower()]())
+        return path
+
+    def png(self, dpi: int = 150) -> bytes:
+        """The figure as a PNG image."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+        return buffer.getvalue()
+
+    def svg(self) -> bytes:
+        """The figure as SVG; matplotlib's random ids are numbered instead, so that bytes repeat."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        text = buffer.getvalue().decode()
+        for number, name in enumerate(dict.fromkeys(HASHED_ID.findall(text))):
+            text = text.replace(name, f"p{number}")
+        return text.encode()
+
+    @property
+    def alt(self) -> str:
+        """One or two sentences for readers who don't see the picture."""
+        findings = [finding_line(finding) for finding in self.flow.findings[:2]]
+        return " ".join([f"{flow_headline(self.flow)}.", *findings])
+
+    def __repr__(self) -> str:
+        """Return titles, axes, scales and drawn values; long tables are folded."""
+        nodes, leaves = self.panels.nodes_axis, self.panels.leaves_axis
+        lines = [f"Figure: {trend(self.flow)}", *([self.flow.note] if self.flow.note else [])]
+        lines += [f"! {finding_line(finding)}" for finding in self.flow.findings]
+        for title, axis, table in (
+            ("Left: gradient at each node", nodes, flow_table(self.flow)),
+            ("Right: gradient of each leaf", leaves, parameter_table(self.flow)),
+        ):
+            lines += ["", f"{title}; {axis}"]
+            rows = text_table(table, TEXT_ROWS, more="more; .table() has all")
+            lines += rows if len(table) else [f"  {count(0, 'row')}"]
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        data = {"text/plain": repr(self), "image/png": base64.b64encode(self.png(100)).decode()}
+        return data, {"image/png": {"alt": self.alt}}
+
+
+def flow_figure(flow: GradientFlow, *, theme: Literal["light", "dark"] = "light") -> FlowFigure:
+    """Draw a gradient flow: rms at each node with the gains below, and rms of each leaf's gradient.
+
+    Never raises for what the flow holds: NaN, Inf, zeros, nothing at all.
+    """
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    return FlowFigure(figure, flow, draw_flow(figure, flow, THEMES[theme]))

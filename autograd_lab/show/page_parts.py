@@ -1,0 +1,133 @@
+"""Turn the parts of a recording into the sections of its page."""
+
+from __future__ import annotations
+
+import base64
+import html
+
+from autograd_lab.recording import Recording
+from autograd_lab.replay import GradientFlow, gradient_flow
+
+from .figures import FlowFigure, flow_figure
+from .flow_text import flow_table, parameter_table
+from .numbers import count
+from .recording_tables import (
+    backward_passes,
+    backward_table,
+    formula_table,
+    forward_table,
+    optimizer_lines,
+    saved_table,
+)
+from .source_lines import MarkedLine, MarkedText, marked_texts
+from .svg import graph_svg
+from .tables import Table, html_table
+from .words import Words
+
+__all__ = ["flow_section", "graph_section", "source_section", "tables_section"]
+
+OPEN_ROWS = 40
+TABLE_ROWS = 1200
+VECTOR_ROWS = 200
+READING = (
+    "Blue runs down: the forward calls in order. Orange runs up: the backward nodes, each on the "
+    "row of the call that made it. Green boxes are leaves; a gradient ends there, in .grad. Point "
+    "at a box for its numbers and its rule."
+)
+
+
+def graph_section(recording: Recording) -> str:
+    """The graph in a pane of its own, never shrunk."""
+    if not recording.ops and not recording.nodes:
+        return "<p>There is nothing to draw: no call and no node was recorded.</p>"
+    return (
+        f'<p>{READING}</p><div class="pane" tabindex="0" role="region"'
+        f' aria-label="Graph, scrollable">{graph_svg(recording)}</div>'
+    )
+
+
+def flow_section(recording: Recording) -> str:
+    """Findings, the figure in the reader's theme and its two tables."""
+    flow = gradient_flow(recording)
+    if not flow.rows:
+        return f"<p>{html.escape(flow.note or 'No backward ran.')}</p>"
+    findings = "".join(
+        f'<li class="finding"><b>{html.escape(one.what)}</b>{html.escape(one.where)}'
+        f"<small>{html.escape(one.evidence)} {html.escape(one.try_)}</small></li>"
+        for one in flow.findings
+    )
+    notes = (
+        f'<ul class="notes">{findings}</ul>'
+        if findings
+        else "<p>No finding: the flow looks healthy.</p>"
+    )
+    tables = [flow_table(flow), parameter_table(flow)]
+    return (
+        notes
+        + _picture(flow)
+        + "".join(_folded(table, open_rows=0) for table in tables if len(table))
+    )
+
+
+def source_section(recording: Recording) -> str:
+    """The source around recorded lines, the lines marked."""
+    return "".join(_source(text) for text in marked_texts(recording))
+
+
+def tables_section(recording: Recording) -> str:
+    """Forward calls, backward steps of each pass, optimizer steps, formulas, saved tensors."""
+    words = Words(recording)
+    tables = [forward_table(recording, words)]
+    tables += [backward_table(recording, one, words) for one in backward_passes(recording)]
+    tables += [formula_table(recording), saved_table(recording, words)]
+    steps = "".join(f"<p>{html.escape(line)}.</p>" for line in optimizer_lines(recording))
+    return steps + "".join(_folded(table) for table in tables if len(table))
+
+
+def _folded(table: Table, open_rows: int = OPEN_ROWS) -> str:
+    """A table in a details element, open when it is short."""
+    is_open = " open" if len(table) <= open_rows else ""
+    summary = f"{html.escape(table.caption)} ({count(len(table), 'row')})"
+    body = html_table(table, TABLE_ROWS, more="more rows; the recording's file has all")
+    return (
+        f"<details{is_open}><summary>{summary}</summary>"
+        f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.caption)}">'
+        f"{body}</div></details>"
+    )
+
+
+def _picture(flow: GradientFlow) -> str:
+    """The figure in the reader's theme: vectors, or pixels where vectors would be large."""
+    light, dark = flow_figure(flow), flow_figure(flow, theme="dark")
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="Gradient-flow figure"><picture>'
+        f'<source media="(prefers-color-scheme: dark)" srcset="{_data_uri(dark)}">'
+        f'<img class="picture" src="{_data_uri(light)}" alt="{html.escape(light.alt)}">'
+        "</picture></div>"
+    )
+
+
+def _data_uri(figure: FlowFigure) -> str:
+    if len(figure.flow.rows) + len(figure.flow.parameters) <= VECTOR_ROWS:
+        return f"data:image/svg+xml;base64,{base64.b64encode(figure.svg()).decode()}"
+    return f"data:image/png;base64,{base64.b64encode(figure.png()).decode()}"
+
+
+def _source(text: MarkedText) -> str:
+    rows = "".join(map(_source_row, text.lines))
+    name = text.file if text.function == "<module>" else f"{text.file}, {text.function}"
+    return (
+        f'<h3>{html.escape(name)}</h3><div class="code" tabindex="0" role="region"'
+        f' aria-label="Source of {html.escape(name)}"><table>'
+        '<thead class="hidden"><tr><th scope="col">line</th><th scope="col">source</th>'
+        f'<th scope="col">recorded here</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _source_row(line: MarkedLine) -> str:
+    kind = f' class="{line.kind}"' if line.kind else ""
+    return (
+        f'<tr{kind}><th class="number" scope="row">{line.number}</th>'
+        f"<td><pre>{html.escape(line.text)}</pre></td>"
+        f'<td class="mark">{html.escape(line.mark)}</td></tr>'
+    )
