@@ -1,5 +1,6 @@
-"""autograd_lab: see PyTorch's backward happen. The public names load lazily, so importing the
-package loads neither torch nor a plot.
+"""autograd_lab: see PyTorch's backward happen.
+
+The public names load lazily, so importing the package loads neither torch nor a plot.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _HOMES = {
     "record_step": "capture",
     "to_html": "show",
 }
-__all__ = sorted(["__version__", *_HOMES])
+__all__ = sorted(["__version__", *_HOMES])  # pyright: ignore[reportUnsupportedDunderAll] (one list of names, not two)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module's attribute has no other type)

@@ -1,7 +1,7 @@
-"""Every exception of the package: what happened, where, how to fix it; the same facts as
-attributes.
+"""Every exception of the package: what happened, where, how to fix it.
 
-`code` is stable: lessons, logs and tests may rely on it. Wording may improve between releases.
+The same facts are attributes. `code` is stable: lessons, logs and tests may rely on it. Wording
+may improve between releases.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class StepError(AutogradLabError):
 
 
 class NodeNotFoundError(StepError):
-    """No step matches what `run_until` or a look-up asked for; `facts["near"]` has the nearest
-    names.
-    """
+    """No step matches what was asked for; `facts["near"]` has the nearest names."""
 
     code = "AL111"
 

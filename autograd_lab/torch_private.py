@@ -1,8 +1,8 @@
 """Every underscored torch name that the package uses, probed one by one at import.
 
 A name without which nothing can be recorded raises UnsupportedTorchError and says which torch it
-was looked for in; a name
-with a fall-back says so beside it. Tested on the oldest and the newest supported torch.
+was looked for in; a name with a fall-back says so beside it. Tested on the oldest and the newest
+supported torch.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 OLDEST_TORCH = (2, 10)
+_OLDEST = ".".join(map(str, OLDEST_TORCH))
 EngineCall = Callable[..., Any]
 
 
@@ -53,10 +54,11 @@ def _need(owner: object, path: str) -> Any:  # noqa: ANN401 (whatever torch has 
     for name in path.split("."):
         value = getattr(value, name, None)
         if value is None:
+            where = getattr(owner, "__name__", owner)
             message = (
-                f"torch {torch.__version__} lacks the private name {getattr(owner, '__name__', owner)}.{path}.\n"
+                f"torch {torch.__version__} lacks the private name {where}.{path}.\n"
                 "autograd_lab needs it to see the backward pass.\n"
-                f"Install torch >= {'.'.join(map(str, OLDEST_TORCH))} (2.13 is tested), or a newer autograd_lab."
+                f"Install torch >= {_OLDEST} (2.13 is tested), or a newer autograd_lab."
             )
             raise UnsupportedTorchError(message, name=path, torch=torch.__version__)
     return value
@@ -65,7 +67,7 @@ def _need(owner: object, path: str) -> Any:  # noqa: ANN401 (whatever torch has 
 if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) < OLDEST_TORCH:
     _old = (
         f"torch {torch.__version__} is too old for autograd_lab.\n"
-        f"It needs torch >= {'.'.join(map(str, OLDEST_TORCH))}.\n"
+        f"It needs torch >= {_OLDEST}.\n"
         "Update with: pip install -U torch"
     )
     raise UnsupportedTorchError(_old, torch=torch.__version__)
@@ -115,9 +117,7 @@ def engine_function() -> EngineCall:
 
 
 def set_engine_function(function: EngineCall) -> None:
-    """Put another function at the Python entry to the engine, in both places where torch looks it
-    up.
-    """
+    """Put another function at the Python entry to the engine, wherever torch looks it up."""
     torch.autograd.graph._engine_run_backward = function
     torch.autograd._engine_run_backward = function  # pyright: ignore[reportPrivateImportUsage]
 
@@ -133,19 +133,19 @@ def functorch_is_active() -> bool:
 
 
 def batched_or_wrapped(tensor: torch.Tensor) -> bool:
-    """Whether a tensor belongs to a functorch level or to `is_grads_batched`: its numbers can't be
-    read.
-    """
+    """Whether a tensor is functorch's or made by `is_grads_batched`: its numbers can't be read."""
     return _is_wrapped(tensor) or _is_legacy_batched(tensor)
 
 
 def has_own_dispatch(kind: type) -> bool:
     """Whether a Tensor subclass would see our arithmetic in its __torch_dispatch__."""
-    return getattr(
-        kind, "__torch_dispatch__", _default_dispatch
-    ) is not _default_dispatch and getattr(
-        kind.__torch_dispatch__, "__func__", kind.__torch_dispatch__
-    ) is not getattr(_default_dispatch, "__func__", _default_dispatch)
+    own: object = getattr(kind, "__torch_dispatch__", _default_dispatch)
+    return _unbound(own) is not _unbound(_default_dispatch)
+
+
+def _unbound(method: object) -> object:
+    """The function of a class method, which is bound anew at each look-up."""
+    return getattr(method, "__func__", method)
 
 
 def is_traced(tensor: object) -> bool:
@@ -161,8 +161,9 @@ def without_dispatch_modes() -> AbstractContextManager[Any]:
 
 
 def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)
-    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor that a node
-    keeps; nothing is unpacked.
+    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor a node keeps.
+
+    Nothing is unpacked.
     """
     kind = type(node)
     if issubclass(kind, BackwardCFunction):
@@ -182,23 +183,20 @@ def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C
             yield slot, value_name, raw
 
 
-_SLOTS: dict[
-    type, tuple[tuple[str, str, str], ...]
-] = {}  # of built-in nodes only: their classes live for ever
+# of built-in nodes only: their classes live for ever
+_SLOTS: dict[type, tuple[tuple[str, str, str], ...]] = {}
 
 
-def saved_value(node: Any, value_name: str, raw: Any) -> torch.Tensor | None:  # noqa: ANN401
-    """The saved tensor behind a slot that `raw_saved` named and no hook packed. Raises torch's
-    RuntimeError when it was
-    modified in place or freed.
+def saved_value(node: Any, value_name: str, raw: Any) -> torch.Tensor | None:  # noqa: ANN401 (C++ classes without a Python type)
+    """The saved tensor behind a slot that `raw_saved` named and no hook packed.
+
+    Raises torch's RuntimeError when it was modified in place or freed.
     """
     return getattr(node, value_name) if value_name else raw.unpack()
 
 
 def derivatives_file() -> Path | None:
-    """Torch's derivatives.yaml, or None where this build does not ship it (then only the plain
-    rules are shown).
-    """
+    """Torch's derivatives.yaml; None where this build has none: only the plain rules are shown."""
     spec = importlib.util.find_spec("torchgen")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         path = Path(folder) / "packaged" / "autograd" / "derivatives.yaml"
@@ -208,8 +206,9 @@ def derivatives_file() -> Path | None:
 
 
 def unseen() -> AbstractContextManager[Any]:
-    """Look at tensors unseen: no function modes, no dispatch modes of the user. Cheap enough for
-    every hook.
+    """Look at tensors unseen: no function modes, no dispatch modes of the user.
+
+    Cheap enough for every hook.
     """
     return _both_off() if dispatch_mode_count() else without_torch_function()
 

@@ -1,8 +1,7 @@
 """The one upward door: turn a record into its shown form by loading `autograd_lab.show` by name.
 
 Records live below the rooms that draw them. A record's `__repr__`, `_repr_mimebundle_` or
-`report()` is one line that calls
-this file, so no other file passes the wall upward.
+`report()` is one line that calls this file, so no other file passes the wall upward.
 """
 
 from __future__ import annotations

@@ -43,9 +43,8 @@ def main() -> None:
     torch.set_num_threads(1)
     results: dict[str, Any] = {"torch": str(torch.__version__), "rounds": options.rounds}
     for name in options.models or STEPS:
-        results[name] = _measure_model(
-            name, options.rounds if name != "tiny mlp" else 20 * options.rounds
-        )
+        rounds = 20 * options.rounds if name == "tiny mlp" else options.rounds
+        results[name] = _measure_model(name, rounds)
     if not options.models:
         results["chain of 5000"] = _measure_chain()
         results["import, ms"] = _measure_import()
@@ -91,9 +90,8 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
     recording = recorders[0].recording
     with tempfile.TemporaryDirectory() as folder:
         nbytes = recording.save(Path(folder) / "step.json").stat().st_size
-    print(
-        f"\n{name}: {len(recording.nodes)} nodes, {len(recording.ops)} calls, plain step {1e3 * times['plain']:.2f} ms"
-    )
+    counts = f"{len(recording.nodes)} nodes, {len(recording.ops)} calls"
+    print(f"\n{name}: {counts}, plain step {1e3 * times['plain']:.2f} ms")
     for variant, seconds in times.items():
         target = TARGETS.get((name, variant))
         wanted = f"   (target <= {target}x)" if target else ""
@@ -107,15 +105,14 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
 def _peers(
     loss_of: Callable[[], torch.Tensor], model: torch.nn.Module
 ) -> dict[str, Callable[[], None]]:
-    """detect_anomaly for scale; torchlens where it is installed."""
+    """What else watches a backward, for scale: torch's own anomaly mode."""
 
     def anomaly() -> None:
         model.zero_grad()
         with torch.autograd.set_detect_anomaly(True, check_nan=True):
             loss_of().backward()
 
-    del anomaly
-    return {}
+    return {"anomaly mode": anomaly}
 
 
 def _measure_chain() -> dict[str, float]:
@@ -142,7 +139,10 @@ def _measure_chain() -> dict[str, float]:
 
 
 def _measure_import() -> float:
-    code = "import time; start = time.perf_counter(); import autograd_lab; print(time.perf_counter() - start)"
+    code = (
+        "import time; start = time.perf_counter(); "
+        "import autograd_lab; print(time.perf_counter() - start)"
+    )
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         for _ in range(5)

@@ -1,6 +1,4 @@
-"""Turn two ways of running one step into a ratio: medians of interleaved runs, and peaks of
-torch's own allocations.
-"""
+"""Turn ways of running one step into figures: medians of seconds, peaks of torch's allocations."""
 
 from __future__ import annotations
 
@@ -15,8 +13,9 @@ __all__ = ["median_times", "peak_nbytes"]
 
 
 def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each variant; every round runs each once, in turn, so that noise meets all
-    alike.
+    """Median seconds of each variant.
+
+    Every round runs each variant once, in turn, so that noise meets all alike.
     """
     times: dict[str, list[float]] = {name: [] for name in variants}
     for number in range(rounds + 2):
@@ -29,9 +28,7 @@ def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> d
 
 
 def peak_nbytes(run: Callable[[], object]) -> int:
-    """Highest number of bytes that torch's CPU allocator held during a run, above what it held
-    before.
-    """
+    """Most bytes that torch's CPU allocator held during a run, above what it held before."""
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run()
@@ -40,6 +37,6 @@ def peak_nbytes(run: Callable[[], object]) -> int:
     assert profiler.profiler.kineto_results is not None
     for event in profiler.profiler.kineto_results.events():
         if event.name() == "[memory]":
-            held += event.nbytes()
+            held += event.nbytes()  # pyright: ignore[reportAttributeAccessIssue] (not in the stub)
             peak = max(peak, held)
     return peak

@@ -1,6 +1,4 @@
-"""The models whose recording is measured: a 6-layer transformer, a ResNet-18, a deep tiny MLP, a
-long chain.
-"""
+"""The models whose recording is measured: transformer, ResNet-18, a deep tiny MLP, a long chain."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 
 __all__ = ["STEPS", "chain", "resnet18", "tiny_mlp", "transformer"]
 

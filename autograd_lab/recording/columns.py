@@ -1,16 +1,14 @@
 """Turn a tree of records into JSON tables, one table a type and one column a field, and back.
 
 Rows are stored once however often they are named, and a column with few different entries is
-stored as a dictionary
-column; the JSON of a large recording is several times smaller than a list of objects. Decoding
-follows the fields' type
-hints, so a file that does not fit them is refused by name of type and field.
+stored as a dictionary column: the JSON of a large recording is several times smaller than a list
+of objects. Decoding follows the fields' type hints, so a file that does not fit them is refused by
+name of type and field.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import types
@@ -35,8 +33,8 @@ def encode(
     """Return (tables, row of `root` in its own type's table).
 
     put_bytes  called with (record, field, bytes); may store them elsewhere and return the text
-               that stands for them,
-               which must start with "@"; on None they are kept in the table as base64
+               that stands for them, which must start with "@"; on None they are kept in the table
+               as base64
     """
     rows: dict[type, dict[tuple[Json, ...], int]] = {}
     seen: dict[int, int] = {}
@@ -63,7 +61,8 @@ def encode(
         if isinstance(value, Record):
             index = row_of(value)
             return (type(value).__name__, index) if _is_choice(type(record), name) else index
-        message = f"{type(record).__name__}.{name} holds a {type(value).__name__}, which no recording stores"
+        held = type(value).__name__
+        message = f"{type(record).__name__}.{name} holds a {held}, which no recording stores"
         raise TypeError(message)
 
     index = row_of(root)
@@ -82,96 +81,91 @@ def decode(
     """Inverse of `encode`.
 
     get_bytes  called with a text that starts with "@", returns what `put_bytes` stored
+
     Raises DamagedFileError that names the type and field which does not fit.
     """
     built: dict[tuple[str, int], Record] = {}
-    columns: dict[str, tuple[list[str], list[list[Json]]]] = {}
+    columns: dict[str, dict[str, list[Json]]] = {}
 
-    def record_of(kind: type[Record], index: object) -> Record:
+    def record_of(kind: type[Record], index: Json) -> Record:
         if not isinstance(index, int) or isinstance(index, bool):
             raise TypeError(index)
+        if index < 0:
+            raise IndexError(index)
         key = (kind.__name__, index)
         if key not in built:
             if kind.__name__ not in columns:
-                table = tables[kind.__name__]
-                names = [name for name in field_names(kind) if name in table]
-                columns[kind.__name__] = (names, [_unpack(table[name]) for name in names])
-            names, lists = columns[kind.__name__]
-            if index < 0:
-                raise IndexError(index)
-            fields: dict[str, Any] = {}
-            for name, column in zip(names, lists, strict=True):
-                with _naming(kind, name):
+                columns[kind.__name__] = _columns(kind, tables[kind.__name__])
+            fields: dict[str, object] = {}
+            for name, column in columns[kind.__name__].items():
+                try:
                     fields[name] = value_of(_hints(kind)[name], column[index])
+                except _MisfitError:
+                    raise  # it names the field that it met, further in
+                except _MISFITS as error:
+                    message = f"{kind.__name__}.{name} does not fit"
+                    raise _MisfitError(message) from error
             built[key] = kind(**fields)
         return built[key]
 
     def value_of(hint: object, raw: Json) -> object:
-        choices = _choices(hint)
         if raw is None:
-            if type(None) not in choices:
+            if type(None) not in _choices(hint):
                 raise TypeError(raw)
             return None
-        choices = [choice for choice in choices if choice is not type(None)]
-        if len(choices) > 1:
+        kinds = _kinds(hint)
+        if len(kinds) > 1:
             name, index = raw
-            return record_of(next(choice for choice in choices if choice.__name__ == name), index)
-        (hint,) = choices
-        if get_origin(hint) is tuple:
-            inner = get_args(hint)[0]
-            if not isinstance(raw, list):
-                raise TypeError(raw)
-            return tuple(value_of(inner, item) for item in raw)
-        if isinstance(hint, type) and issubclass(hint, Record):
-            return record_of(hint, raw)
-        return _scalar(hint, raw, get_bytes)
+            return record_of({kind.__name__: kind for kind in kinds}[name], index)
+        if get_origin(kinds[0]) is tuple:
+            inner = get_args(kinds[0])[0]
+            return tuple(value_of(inner, item) for item in _list(raw))
+        if issubclass(kinds[0], Record):
+            return record_of(kinds[0], raw)
+        return _scalar(kinds[0], raw, get_bytes)
 
     try:
         return record_of(kind, index)
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        StopIteration,
-        RecursionError,
-        binascii.Error,
-    ) as error:
+    except (*_MISFITS, RecursionError) as error:
         message = (
             f"The recording is damaged: {error.args[0] if error.args else error!r}.\n"
-            f"It was being read as a {kind.__name__}; the file does not hold what its own tables promise.\n"
+            f"It was being read as a {kind.__name__}; "
+            "the file does not hold what its own tables promise.\n"
             "Record again, or take the file from a backup."
         )
         raise DamagedFileError(message, kind=kind.__name__) from error
 
 
-class _naming:
-    """Name the type and field in an error on its way out."""
-
-    def __init__(self, kind: type, name: str) -> None:
-        self.place = f"{kind.__name__}.{name}"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(
-            error, (KeyError, IndexError, TypeError, ValueError, StopIteration)
-        ) and not isinstance(error, _Named):
-            raise _Named(f"{self.place} does not fit") from error
+class _MisfitError(ValueError):
+    """An entry does not fit its field; the message names the type and the field."""
 
 
-class _Named(ValueError):
-    """An error that already says where."""
+_MISFITS = (LookupError, TypeError, ValueError)
 
 
-def _scalar(hint: object, raw: Json, get_bytes: Callable[[str], bytes]) -> object:
-    if hint is bytes:
-        return get_bytes(raw) if raw.startswith("@") else base64.b64decode(raw, validate=True)
-    if hint is float:
-        return _NOT_A_NUMBER[raw] if isinstance(raw, str) else float(raw)
-    if not isinstance(raw, cast("type", hint)) or (hint is int and isinstance(raw, bool)):
+def _columns(kind: type[Record], table: Json) -> dict[str, list[Json]]:
+    """The columns of a table, by field; a field without a column has its default."""
+    if not isinstance(table, dict):
+        raise TypeError(table)
+    packed = cast("dict[str, Json]", table)
+    return {name: _unpack(packed[name]) for name in field_names(kind) if name in packed}
+
+
+def _list(raw: Json) -> list[Json]:
+    if not isinstance(raw, list):
         raise TypeError(raw)
+    return cast("list[Json]", raw)
+
+
+def _scalar(kind: type, raw: Json, get_bytes: Callable[[str], bytes]) -> object:
+    if kind is float:
+        return _NOT_A_NUMBER[raw] if isinstance(raw, str) else float(raw)
+    if not isinstance(raw, str if kind is bytes else kind) or (
+        kind is int and isinstance(raw, bool)
+    ):
+        raise TypeError(raw)
+    if kind is bytes:
+        return get_bytes(raw) if raw.startswith("@") else base64.b64decode(raw, validate=True)
     return raw
 
 
@@ -182,9 +176,7 @@ def _text_of_float(value: float) -> float | str:
 
 
 def _pack(column: Iterable[Json]) -> Json:
-    """A list, or {"all": entry, "count": n}, or {"of": entries, "at": their numbers}, whichever is
-    shortest.
-    """
+    """The shortest: a list, {"all": entry, "count": n}, or {"of": entries, "at": their numbers}."""
     entries = list(column)
     numbers: dict[str, int] = {}
     at = [numbers.setdefault(json.dumps(entry), len(numbers)) for entry in entries]
@@ -197,14 +189,12 @@ def _pack(column: Iterable[Json]) -> Json:
 
 
 def _unpack(column: Json) -> list[Json]:
-    if isinstance(column, dict):
-        packed = cast("dict[str, Json]", column)
-        return (
-            [packed["all"]] * packed["count"]
-            if "all" in packed
-            else [packed["of"][number] for number in packed["at"]]
-        )
-    return column
+    if not isinstance(column, dict):
+        return _list(column)
+    packed = cast("dict[str, Json]", column)
+    if "all" in packed:
+        return [packed["all"]] * packed["count"]
+    return [packed["of"][number] for number in packed["at"]]
 
 
 @cache
@@ -224,17 +214,19 @@ def _without_newtypes(hint: object) -> object:
 
 
 def _choices(hint: object) -> list[Any]:
+    """The members of a union, or the type itself."""
     return list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
+
+
+def _kinds(hint: object) -> list[Any]:
+    """The types that an entry may have, None left out."""
+    return [choice for choice in _choices(hint) if choice is not type(None)]
 
 
 @cache
 def _is_choice(kind: type[Record], name: str) -> bool:
     """The field may hold records of more than one type, so an entry must name its type."""
-    (hint,) = [choice for choice in _choices(_hints(kind)[name]) if choice is not type(None)] or [
-        None
-    ]
-    if get_origin(hint) is tuple:
-        return (
-            len([choice for choice in _choices(get_args(hint)[0]) if choice is not type(None)]) > 1
-        )
-    return False
+    kinds = _kinds(_hints(kind)[name])
+    if get_origin(kinds[0]) is tuple:
+        kinds = _kinds(get_args(kinds[0])[0])
+    return len(kinds) > 1

@@ -35,8 +35,10 @@ class Scope(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Happened(Record):
-    """What all events have: `thread` counts from 0, the recording thread; `inside` is the
-    innermost open node of that thread.
+    """What all events have.
+
+    thread  counts from 0, the recording thread
+    inside  the innermost open node of that thread
     """
 
     scope: Scope | None = None
@@ -104,9 +106,7 @@ class NodeFinished(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GradAccumulated(_Happened):
-    """A leaf's `.grad` gained a gradient: `after` = `before` + `added`; None where `.grad` was
-    None.
-    """
+    """A leaf's `.grad` gained a gradient: `after` = `before` + `added`; None where it was None."""
 
     pass_id: PassId
     node: NodeId
@@ -144,8 +144,10 @@ class ProblemSeen(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NotSeen(_Happened):
-    """What the recorder knows it could not see, and why; `reason` is a stable word, `text` a
-    sentence.
+    """What the recorder knows it could not see, and why.
+
+    reason  a stable word
+    text    a sentence
     """
 
     reason: str

@@ -1,5 +1,6 @@
-"""Turn a record into one strict JSON file, with large values in a .safetensors file beside it, and
-back. No pickle.
+"""Turn a record into one strict JSON file and back, large values in a .safetensors file beside it.
+
+No pickle.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
@@ -35,20 +37,19 @@ R = TypeVar("R", bound=Record)
 
 def write_record(record: Record, path: str | os.PathLike[str], schema_version: int) -> Path:
     """Write `path` and, when some values are larger than 64 kB, `<stem>.safetensors` beside it.
-    Returns the path.
 
     Each file is written whole under another name first, so a crash leaves the old file.
+    Returns the path.
     """
     path = Path(path)
-    large: dict[str, np.ndarray] = {}
+    large: dict[str, NDArray[Any]] = {}
 
     def put_bytes(owner: Record, field: str, data: bytes) -> str | None:
         if len(data) <= LARGE_NBYTES:
             return None
         name = f"{field}{len(large)}"
-        large[name] = (
-            _real_array(owner) if isinstance(owner, Values) else np.frombuffer(data, dtype=np.uint8)
-        )
+        is_array = isinstance(owner, Values)
+        large[name] = _real_array(owner) if is_array else np.frombuffer(data, dtype=np.uint8)
         return f"@{name}"
 
     tables, index = encode(record, put_bytes)
@@ -56,34 +57,32 @@ def write_record(record: Record, path: str | os.PathLike[str], schema_version: i
         "format": FORMAT,
         "kind": type(record).__name__,
         "schema": schema_version,
+        "root": index,
+        "tables": tables,
     }
-    document |= {"root": index, "tables": tables}
     if large:
         values_path = path.with_suffix(".safetensors")
         blob = save_tensors(large)
         document["values"] = {"file": values_path.name, "sha256": hashlib.sha256(blob).hexdigest()}
         _replace(values_path, blob)
-    _replace(
-        path,
-        json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True).encode(
-            "ascii"
-        ),
-    )
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    _replace(path, text.encode("ascii"))
     return path
 
 
 def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int) -> R:
     """Read what `write_record` wrote.
 
-    Raises ForeignFileError, DamagedFileError, NewerSchemaError, MissingValuesError;
+    Raises ForeignFileError, DamagedFileError, NewerSchemaError, MissingValuesError, and
     FileNotFoundError where there is no file.
     """
     path = Path(path)
     document = _parse(path, path.read_bytes())
     if document.get("format") != FORMAT or document.get("kind") != kind.__name__:
+        says = f"format {document.get('format')!r} and kind {document.get('kind')!r}"
         message = (
             f"{path.name} is not a {kind.__name__} of autograd_lab.\n"
-            f"It is JSON, but says format {document.get('format')!r} and kind {document.get('kind')!r}.\n"
+            f"It is JSON, but says {says}.\n"
             "Give a file that .save() wrote."
         )
         raise ForeignFileError(message, path=str(path))
@@ -105,19 +104,18 @@ def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int
     tables, index = document.get("tables"), document.get("root")
     if not isinstance(tables, dict) or not isinstance(index, int):
         raise _damaged(path, "its tables are missing")
-    record = decode(kind, tables, index, get_bytes)
+    record = decode(kind, cast("dict[str, Any]", tables), index, get_bytes)
     assert isinstance(record, kind)
     return record
 
 
-def _real_array(values: Values) -> np.ndarray:
-    """The numbers as safetensors can hold them: complex as pairs of reals in a last dimension of
-    2.
-    """
+def _real_array(values: Values) -> NDArray[Any]:
+    """The numbers as safetensors can hold them: complex as pairs of reals, in a last axis of 2."""
     array = np.ascontiguousarray(values.array)
-    return (
-        array.view(array.real.dtype).reshape(*array.shape, 2) if np.iscomplexobj(array) else array
-    )
+    if array.dtype.kind != "c":
+        return array
+    real = np.dtype(f"<f{array.dtype.itemsize // 2}")
+    return array.view(real).reshape(*array.shape, 2)
 
 
 def _parse(path: Path, data: bytes) -> dict[str, Any]:
@@ -127,10 +125,7 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
 
     try:
         document = json.loads(data, parse_constant=refuse)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    except (ValueError, RecursionError) as error:  # bad UTF-8 and bad JSON are ValueErrors
         if data[:200].lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in data[:200]:
             raise _damaged(path, f"it ends or breaks off early ({error})") from error
         message = (
@@ -139,17 +134,15 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
             "Give a file that .save() wrote."
         )
         raise ForeignFileError(message, path=str(path)) from error
-    return document if isinstance(document, dict) else {}
+    return cast("dict[str, Any]", document) if isinstance(document, dict) else {}
 
 
-def _read_values(path: Path, entry: Any) -> dict[str, np.ndarray]:  # noqa: ANN401 (JSON)
-    if (
-        not isinstance(entry, dict)
-        or not isinstance(entry.get("file"), str)
-        or not isinstance(entry.get("sha256"), str)
-    ):
-        raise _damaged(path, "its entry for the values file does not name a file and a hash")
-    name = Path(entry["file"]).name
+def _read_values(path: Path, entry: object) -> dict[str, NDArray[Any]]:
+    match entry:
+        case {"file": str(file), "sha256": str(sha256)}:
+            name = Path(file).name
+        case _:
+            raise _damaged(path, "its entry for the values file does not name a file and a hash")
     values_path = path.with_name(name)
     if not values_path.exists():
         message = (
@@ -159,10 +152,11 @@ def _read_values(path: Path, entry: Any) -> dict[str, np.ndarray]:  # noqa: ANN4
         )
         raise MissingValuesError(message, path=str(path), values=name)
     blob = values_path.read_bytes()
-    if hashlib.sha256(blob).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(blob).hexdigest() != sha256:
         message = (
             f"{name} does not belong to {path.name}.\n"
-            "Its hash differs from the one that the recording names: it is another recording's, or it was changed.\n"
+            "Its hash differs from the one that the recording names: "
+            "it is another recording's, or it was changed.\n"
             "Move both files together, or record again."
         )
         raise MissingValuesError(message, path=str(path), values=name)
@@ -173,7 +167,11 @@ def _read_values(path: Path, entry: Any) -> dict[str, np.ndarray]:  # noqa: ANN4
 
 
 def _damaged(path: Path, why: str) -> DamagedFileError:
-    message = f"{path.name} is damaged: {why}.\nIt was a recording of autograd_lab once.\nRecord again, or take it from a backup."
+    message = (
+        f"{path.name} is damaged: {why}.\n"
+        "It was a recording of autograd_lab once.\n"
+        "Record again, or take it from a backup."
+    )
     return DamagedFileError(message, path=str(path))
 
 

@@ -1,6 +1,4 @@
-"""The nouns for the graph: autograd nodes, their edges and saved tensors, and the forward calls
-that made them.
-"""
+"""The nouns for the graph: nodes, their edges and saved tensors, and the calls that made them."""
 
 from __future__ import annotations
 
@@ -29,8 +27,9 @@ PassId = NewType("PassId", int)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceLine(Record):
-    """One line of the user's program: `file` is relative to the working directory, or "In[3]" for
-    a notebook cell.
+    """One line of the user's program.
+
+    file  relative to the working directory, or "In[3]" for a notebook cell
     """
 
     file: str
@@ -41,11 +40,8 @@ class SourceLine(Record):
     @property
     def place(self) -> str:
         """The place as people write it: `model.py:14` or `In[3] line 7`."""
-        return (
-            f"{self.file} line {self.line}"
-            if self.file.startswith("In[")
-            else f"{self.file}:{self.line}"
-        )
+        is_cell = self.file.startswith("In[")
+        return f"{self.file} line {self.line}" if is_cell else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,9 +56,7 @@ class SourceText(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Edge(Record):
-    """Where a node's grad_input goes: a node and the number of its input, as in torch's
-    `next_functions`.
-    """
+    """Where a grad_input goes: a node and its input number, as in torch's `next_functions`."""
 
     node: NodeId
     input: int
@@ -72,14 +66,14 @@ class Edge(Record):
 class SavedSlot(Record):
     """One tensor that a node keeps for backward.
 
-    name      torch's slot without `_saved_` ("self", "mat2", "result"); "saved[0]" for a Python
-              Function
-    shape, dtype, version, nbytes   of the saved tensor when backward started; unknown ones are
-                                    None (nbytes 0)
-    storage   number of the storage within the recording: equal numbers share memory
-    tensor    the saved tensor, where the recorder met it
-    packed_by name of the pack hook's function where one was on; such a slot is left alone
-    problem   what reading it would raise ("modified in place: saved at version 0, now 1"), or None
+    name       torch's slot without `_saved_` ("self", "mat2", "result"); "saved[0]" for a Python
+               Function
+    shape, dtype, version, nbytes
+               of the saved tensor when backward started; None where unknown (nbytes 0)
+    storage    number of the storage within the recording: equal numbers share memory
+    tensor     the saved tensor, where the recorder met it
+    packed_by  name of the pack hook's function where one was on; such a slot is left alone
+    problem    what reading it would raise ("modified in place: saved at version 0, now 1"), or None
     """
 
     name: str
@@ -102,8 +96,7 @@ class Op(Record):
     inputs       tensors among its arguments, in order, nested ones included
     outputs      tensors it returned
     nodes        autograd nodes it made; empty under no_grad
-    module       path of the innermost module that was running; "" for the root, None outside
-                 modules
+    module       path of the innermost module that was running; "" for the root, None for none
     module_type  that module's class name
     module_call  number of that module's call within the recording, from 1
     source       the user's line
@@ -138,8 +131,7 @@ class GradNode(Record):
     made_in_node  the node whose backward made it, None for the forward
     module, source  of the call that made it
     formula       torch's own, one line per input ("self: grad * result"); for a Python Function
-                  where its backward is defined;
-                  None where none is known
+                  where its backward is defined; None where none is known
     rule          the same as people write it, in one line ("da = g @ b.T, db = a.T @ g"), for the
                   common nodes; else None
     """
@@ -165,9 +157,8 @@ class GradNode(Record):
     @property
     def saved_nbytes(self) -> int:
         """Bytes of all saved tensors, counted once per storage within this node."""
-        return sum(
-            {
-                (slot.storage, slot.name if slot.storage is None else ""): slot.nbytes
-                for slot in self.saved
-            }.values()
-        )
+        by_storage = {
+            (slot.storage, slot.name if slot.storage is None else ""): slot.nbytes
+            for slot in self.saved
+        }
+        return sum(by_storage.values())

@@ -24,8 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Meta(Record):
-    """How a recording was made: `values` is "none", "auto" or "all"; `budget_nbytes` bounds the
-    values kept.
+    """How a recording was made.
+
+    values         "none", "auto" or "all"
+    budget_nbytes  bounds the values kept
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -78,6 +80,7 @@ class Recording(Record):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one strict JSON file; tensors over 64 kB go into `<stem>.safetensors` beside it.
+
         Returns the path.
         """
         return write_record(self, path, SCHEMA_VERSION)
@@ -87,7 +90,7 @@ class Recording(Record):
         return views.describe(self)
 
     def _repr_mimebundle_(
-        self, include: Any = None, exclude: Any = None
+        self, include: object = None, exclude: object = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         return views.mimebundle(self)
 
@@ -96,7 +99,7 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     """Read what `Recording.save` wrote; the result equals what was saved.
 
     Raises ForeignFileError (not a recording), DamagedFileError (truncated or contradictory),
-    NewerSchemaError,
-    MissingValuesError (the .safetensors file beside it is missing or another's), FileNotFoundError.
+    NewerSchemaError, MissingValuesError (the .safetensors file beside it is missing or another's),
+    FileNotFoundError.
     """
     return read_record(Recording, path, SCHEMA_VERSION)

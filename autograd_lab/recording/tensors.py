@@ -1,6 +1,4 @@
-"""The nouns for tensors: who a tensor is (`TensorRef`) and what it held at one moment
-(`Snapshot`).
-"""
+"""The nouns for tensors: who one is (`TensorRef`), and what it held at a moment (`Snapshot`)."""
 
 from __future__ import annotations
 
@@ -50,8 +48,8 @@ class TensorRef(Record):
 class Histogram(Record):
     """Counts of the finite, non-zero magnitudes by their binary exponent.
 
-    Bucket k holds the elements with 2**(first_exponent + k - 1) <= |x| < 2**(first_exponent + k),
-    torch.frexp's exponent.
+    Bucket k holds the elements with 2**(first_exponent + k - 1) <= |x| < 2**(first_exponent + k):
+    those with torch.frexp's exponent first_exponent + k.
     """
 
     first_exponent: int
@@ -78,9 +76,8 @@ class Values(Record):
     @property
     def array(self) -> np.ndarray:
         """The numbers as a read-only numpy array."""
-        return np.frombuffer(self.data, dtype=np.dtype(self.dtype).newbyteorder("<")).reshape(
-            self.shape
-        )
+        little_endian = np.dtype(self.dtype).newbyteorder("<")
+        return np.frombuffer(self.data, dtype=little_endian).reshape(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -90,12 +87,11 @@ class Values(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Detail(Record):
-    """The costlier statistics of a snapshot; min, max and mean are over the finite elements (None
-    where there are none).
+    """The costlier statistics of a snapshot.
 
-    For complex tensors min, max and mean are of the magnitude. Where `values` is a down-sampled
-    picture of a large
-    tensor, nothing else is known, and the other fields are None.
+    Min, max and mean are over the finite elements, None where there are none; for complex tensors
+    they are of the magnitude. Where `values` is a down-sampled picture of a large tensor, nothing
+    else is known, and the other fields are None.
     """
 
     min: float | None = None
@@ -117,11 +113,10 @@ class Snapshot(Record):
     version  torch's version counter then; None for inference tensors
     numel    number of elements
     norm     2-norm over all elements, computed so that it neither over- nor underflows; NaN or inf
-             when elements are;
-             None when the value could not be read (see `note`)
+             when elements are; None when the value could not be read (see `note`)
     finite   every element is finite; None when the value could not be read
-    note     why there is no number: "modified after capture", "functorch-wrapped", "meta", "over
-             the byte budget"
+    note     why there is no number: "modified after capture", "functorch-wrapped", "meta",
+             "over the byte budget"
     detail   more statistics and values, or None
     """
 
@@ -135,9 +130,7 @@ class Snapshot(Record):
 
     @property
     def rms(self) -> float | None:
-        """Root mean square, norm / sqrt(numel); 0 for an empty tensor, None when the value could
-        not be read.
-        """
+        """Root mean square, norm / sqrt(numel); 0 for an empty tensor, None where norm is None."""
         if self.norm is None:
             return None
         return self.norm / math.sqrt(self.numel) if self.numel else 0.0

@@ -98,7 +98,8 @@ def _cores() -> tuple[str, str | None]:
 def _device() -> tuple[str, str | None]:
     """What AUTOGRAD_LAB_DEVICE asks for, and whether a tensor can be made there."""
     there = torch.accelerator.current_accelerator(check_available=True)
-    seen = f"device {os.environ.get('AUTOGRAD_LAB_DEVICE') or 'cpu'} asked for; accelerator: {there or 'none'}"
+    asked = os.environ.get("AUTOGRAD_LAB_DEVICE") or "cpu"
+    seen = f"device {asked} asked for; accelerator: {there or 'none'}"
     try:
         torch.ones(1, device=doors.device())
     except DeviceError as error:
