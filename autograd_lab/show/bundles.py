@@ -12,7 +12,8 @@ from autograd_lab.replay import Cursor, Frame, GradientFlow, layout_graph
 from .describing import describe
 from .figures import flow_figure
 from .frame_text import frame_text
-from .recording_tables import backward_passes, backward_table, forward_table, problem_line
+from .passes import backward_passes
+from .recording_tables import backward_table, forward_table, problem_line
 from .recording_text import headline, setting
 from .svg import DRAWN_NODES, graph_svg
 from .tables import html_table

@@ -81,10 +81,10 @@ def _draw_rms(axes: Axes, flow: GradientFlow, rows: Sequence[FlowRow], palette: 
 def _draw_states(
     axes: Axes, rows: Sequence[FlowRow], low: float, high: float, palette: Palette
 ) -> None:
-    """Letters for what has no logarithm: 0 at the bottom, N at the top."""
+    """Letters for what has no logarithm: 0 at the bottom, N at the top (received or returned)."""
     for at, row in enumerate(rows):
         rms = row.grad_output_rms
-        if rms is not None and not math.isfinite(rms):
+        if row.finite is False:
             put_letter(axes, at, high, "N", palette.problem_fill, palette.problem_text)
         elif rms == 0:
             put_letter(axes, at, low, "0", palette.background, palette.text)

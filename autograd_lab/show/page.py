@@ -13,7 +13,8 @@ from autograd_lab.recording import Recording
 from .numbers import count, format_nbytes
 from .page_parts import flow_section, graph_section, source_section, tables_section
 from .palette import DARK, LIGHT, css_variables
-from .recording_tables import backward_passes, loss_words, parameters_with_grad, problem_line
+from .passes import backward_passes, loss_words, parameters_with_grad
+from .recording_tables import problem_line
 from .recording_text import headline
 
 __all__ = ["page_html", "to_html"]
@@ -97,13 +98,16 @@ def _tiles(recording: Recording) -> str:
     loss = next((words for words in (loss_words(recording, one) for one in passes) if words), None)
     name, _, value = loss.partition(" = ") if loss else ("", "", "")
     calls = len([op for op in recording.ops if op.nodes])
+    problems = len(recording.problems)
     tiles = [
         ("forward", value, name) if value else None,
         ("forward", str(calls), "forward calls in the graph"),
         ("backward", str(steps), "backward steps"),
         ("leaf", str(len(parameters_with_grad(recording))), "leaves with a new gradient"),
         ("backward", format_nbytes(sum(saved.values())), "saved for backward"),
-        ("problem", str(len(recording.problems)), "problems") if recording.problems else None,
+        ("problem", str(problems), "problem" if problems == 1 else "problems")
+        if problems
+        else None,
     ]
     items = (
         f'<li class="{kind}"><b>{html.escape(number)}</b> {html.escape(words)}</li>'

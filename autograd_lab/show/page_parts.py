@@ -11,8 +11,8 @@ from autograd_lab.replay import GradientFlow, gradient_flow
 from .figures import FlowFigure, flow_figure
 from .flow_text import flow_table, parameter_table
 from .numbers import count
+from .passes import backward_passes
 from .recording_tables import (
-    backward_passes,
     backward_table,
     formula_table,
     forward_table,

@@ -2,104 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from autograd_lab.recording import (
-    BackwardFinished,
-    BackwardStarted,
-    GradAccumulated,
-    NodeFinished,
-    NodeId,
-    NodeStarted,
     OpCalled,
     OptimizerStepped,
-    PassId,
     ProblemSeen,
     Recording,
-    Snapshot,
     SourceLine,
-    TensorId,
 )
 
 from .numbers import count, format_nbytes, format_shape
+from .passes import BackwardPass, NodeRun
 from .tables import Table, column
 from .words import Words, amount, amounts, is_bad
 
 __all__ = [
-    "BackwardPass",
-    "NodeRun",
-    "backward_passes",
     "backward_table",
-    "first_grad",
     "formula_table",
     "forward_table",
-    "loss_words",
     "optimizer_lines",
-    "parameters_with_grad",
     "problem_line",
     "saved_table",
 ]
-
-
-@dataclass(slots=True, kw_only=True)
-class NodeRun:
-    """One run of a node, from step `step` on: what it received, returned, added to a `.grad`."""
-
-    node: NodeId
-    step: int = 0
-    received: tuple[Snapshot | None, ...] = ()
-    returned: tuple[Snapshot | None, ...] = ()
-    accumulated: GradAccumulated | None = None
-    finished: bool = False
-    bad: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class BackwardPass:
-    """One call of the engine and the runs of its nodes, in order of execution."""
-
-    started: BackwardStarted
-    runs: list[NodeRun]
-    error: str | None = None
-
-    @property
-    def title(self) -> str:
-        """What was called, where."""
-        call = "backward()" if self.started.accumulates else "autograd.grad()"
-        place = f" at {self.started.source.place}" if self.started.source else ""
-        kept = ", ".join(
-            name for name in ("retain_graph", "create_graph") if getattr(self.started, name)
-        )
-        return f"Backward pass {self.started.pass_id}, {call}{place}{f' ({kept})' if kept else ''}"
-
-
-def backward_passes(recording: Recording) -> list[BackwardPass]:
-    """The backward passes in order of their start, each with the runs of its nodes."""
-    passes: dict[PassId, BackwardPass] = {}
-    open_runs: dict[tuple[PassId, NodeId], NodeRun] = {}
-    for step, event in enumerate(recording.events, 1):
-        match event:
-            case BackwardStarted():
-                passes[event.pass_id] = BackwardPass(started=event, runs=[])
-            case NodeStarted(pass_id=pass_id) if pass_id in passes:
-                run = NodeRun(node=event.node, step=step, received=event.grad_outputs)
-                run.bad = any(map(is_bad, event.grad_outputs))
-                open_runs[pass_id, event.node] = run
-                passes[pass_id].runs.append(run)
-            case NodeFinished():
-                run = open_runs.get((event.pass_id, event.node))
-                if run is not None:
-                    run.returned, run.finished = event.grad_inputs, True
-                    run.bad = run.bad or any(map(is_bad, event.grad_inputs))
-            case GradAccumulated():
-                run = open_runs.get((event.pass_id, event.node))
-                if run is not None:
-                    run.accumulated = event
-            case BackwardFinished(pass_id=pass_id, error=error) if pass_id in passes:
-                passes[pass_id].error = error
-            case _:
-                pass
-    return list(passes.values())
 
 
 def forward_table(recording: Recording, words: Words) -> Table:
@@ -255,34 +178,6 @@ def problem_line(problem: ProblemSeen) -> str:
 def place(source: SourceLine | None) -> str:
     """The place of a source line, or nothing."""
     return source.place if source else ""
-
-
-def first_grad(passed: BackwardPass) -> str:
-    """The gradient that a pass starts from: "1" when torch made it."""
-    given = passed.started.grad_outputs
-    if not given or given[0] is None:
-        return "1"
-    return amount(given[0]).removeprefix("= ")
-
-
-def loss_words(recording: Recording, passed: BackwardPass) -> str | None:
-    """The loss of a pass, "loss = 2.303", where a recorded call made it and its value is known."""
-    if not passed.started.roots:
-        return None
-    root = passed.started.roots[0]
-    for event in recording.events_of(OpCalled):
-        op = recording.op(event.op)
-        if op.nodes and root in op.nodes and event.outputs:
-            shown = amount(event.outputs[0])
-            if shown.startswith("= "):
-                name = recording.tensor(event.outputs[0].tensor).name or "loss"
-                return f"{name} {shown}"
-    return None
-
-
-def parameters_with_grad(recording: Recording) -> set[TensorId]:
-    """Leaves whose `.grad` gained something."""
-    return {event.leaf for event in recording.events_of(GradAccumulated)}
 
 
 def _outcome(run: NodeRun) -> str:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from autograd_lab.recording import OpCalled, Recording
 
 from .numbers import count
-from .recording_tables import (
+from .passes import (
     BackwardPass,
     backward_passes,
-    backward_table,
     first_grad,
-    forward_table,
     loss_words,
-    optimizer_lines,
     parameters_with_grad,
-    problem_line,
 )
+from .recording_tables import backward_table, forward_table, optimizer_lines, problem_line
 from .tables import Table, text_table
 from .words import Words
 
@@ -72,7 +69,7 @@ def _text(recording: Recording, budget: int | None) -> str:
         tables.append((backward_table(recording, passed, words), _around(recording, passed)))
     before = [f"Recording{setting(recording)}: {headline(recording)}"]
     before += _noted("! ", [problem_line(problem) for problem in recording.problems], budget)
-    after = optimizer_lines(recording)
+    after = _noted("", optimizer_lines(recording), budget)
     after += _noted("Not seen: ", [event.text for event in recording.not_seen], budget)
     if len(passes) > len(shown):
         after.insert(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from autograd_lab.recording import BackwardStarted, OptimizerStepped, Recording, SourceText
 
 from .numbers import count, format_number
-from .recording_tables import BackwardPass, backward_passes
+from .passes import BackwardPass, backward_passes
 
 __all__ = ["MarkedLine", "MarkedText", "marked_texts"]
 

@@ -318,3 +318,40 @@ def tids(*numbers: int) -> tuple[TensorId, ...]:
 def edges(*nodes: int | None) -> tuple[Edge | None, ...]:
     """Edges to input 0 of these nodes."""
     return tuple(None if node is None else Edge(node=NodeId(node), input=0) for node in nodes)
+
+
+def failed() -> Recording:
+    """The scalar recording, cut off inside the second node by an exception."""
+    base = scalar()
+    error = "RuntimeError: saved tensor was modified"
+    events = (*base.events[:6], BackwardFinished(pass_id=PASS, error=error))
+    return Recording(
+        events=events,
+        nodes=base.nodes,
+        ops=base.ops,
+        tensors=base.tensors,
+        sources=base.sources,
+        meta=base.meta,
+    )
+
+
+def with_nan() -> Recording:
+    """The scalar recording, but the multiplication's backward returns NaN."""
+    base = scalar()
+    nan = held(4, math.nan, shape=())
+    events = list(base.events)
+    events[6] = NodeFinished(pass_id=PASS, node=NodeId(1), grad_inputs=(nan, nan))
+    return Recording(
+        events=tuple(events), nodes=base.nodes, ops=base.ops, tensors=base.tensors, meta=base.meta
+    )
+
+
+ALL = {
+    "nan": with_nan(),
+    "scalar": scalar(),
+    "problems": with_problems(),
+    "failed": failed(),
+    "chain": chain(400),
+    "hostile": scalar(name='<script>alert("x")</script>&\'</title></style></svg>"'),
+    "empty": Recording(),
+}

@@ -1,0 +1,138 @@
+"""Turn a laid-out recording and a step into what is known of each box then."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from autograd_lab.recording import (
+    BackwardStarted,
+    GradAccumulated,
+    NodeFinished,
+    NodeId,
+    NodeStarted,
+    OpCalled,
+    OpId,
+    PassId,
+    Recording,
+    Snapshot,
+    TensorId,
+)
+from autograd_lab.replay import GraphLayout, PlacedEdge, PlacedNode, frame_at
+
+from .passes import NodeRun, backward_passes
+from .words import is_bad
+
+__all__ = ["BoxState", "Status"]
+
+
+class Status(Enum):
+    """Where a box stands in time."""
+
+    DONE = "done"
+    NOW = "now"
+    WAITING = "waiting"
+    LATER = "later"
+
+
+class BoxState:
+    """The status and the numbers of the boxes of one drawing.
+
+    step    None: what happened in the end; else what is known right after that step
+    values  what tensors held; grads: `.grad` of leaves; op_events: calls that have returned
+    """
+
+    def __init__(self, recording: Recording, layout: GraphLayout, step: int | None) -> None:
+        self.recording = recording
+        self.layout = layout
+        self._lane_passes = {lane.index: lane.pass_id for lane in layout.lanes}
+        self._boxes = {box.key: box for box in layout.nodes}
+        self.passes = backward_passes(recording)
+        self.at_step = step is not None
+        self.step = len(recording.events) if step is None else step
+        self._frame = frame_at(recording, step) if step is not None else None
+        self.values: dict[TensorId, Snapshot] = {}
+        self.grads: dict[TensorId, Snapshot | None] = {}
+        self.op_events: dict[OpId, OpCalled] = {}
+        self._runs: dict[tuple[PassId, NodeId], NodeRun] = {}
+        self._finished: set[tuple[PassId, NodeId]] = set()
+        self.started_passes: set[PassId] = set()
+        for passed in self.passes:
+            for run in passed.runs:
+                self._runs[passed.started.pass_id, run.node] = run
+        for event in recording.events[: self.step]:
+            self._follow(event)
+        if self._frame is not None:
+            self.grads = dict(self._frame.grads)
+
+    def _follow(self, event: object) -> None:
+        match event:
+            case OpCalled():
+                self.op_events[event.op] = event
+                for snapshot in (*event.inputs, *event.outputs):
+                    self.values.setdefault(snapshot.tensor, snapshot)
+            case BackwardStarted():
+                self.started_passes.add(event.pass_id)
+            case NodeFinished():
+                self._finished.add((event.pass_id, event.node))
+            case GradAccumulated():
+                self.grads[event.leaf] = event.after
+            case _:
+                pass
+
+    def status(self, box: PlacedNode) -> Status:
+        """Done, running now, or not run yet; without a step everything that ran is done."""
+        now = self.recording.events[self.step - 1] if self.at_step and self.step else None
+        match now:
+            case OpCalled() if now.op in box.ops and box.kind in ("op", "fold") and box.lane == 0:
+                return Status.NOW
+            case NodeStarted() | NodeFinished() | GradAccumulated():
+                if now.node in box.nodes and self.pass_of(box) == now.pass_id:
+                    return Status.NOW
+            case _:
+                pass
+        if self._has_run(box):
+            return Status.DONE
+        return Status.LATER if self.waiting(box) is None else Status.WAITING
+
+    def edge_status(self, edge: PlacedEdge) -> Status:
+        """An edge is drawn as done when what it comes from has run."""
+        source = self._boxes.get(edge.source)
+        if source is not None and self.status(source) in (Status.LATER, Status.WAITING):
+            return Status.LATER
+        return Status.DONE
+
+    def is_bad(self, box: PlacedNode) -> bool:
+        """Something that this box made is NaN or Inf, as far as it has run."""
+        if box.lane == 0:
+            events = (self.op_events.get(op) for op in box.ops)
+            return any(is_bad(out) for event in events if event for out in event.outputs)
+        runs = self.runs_of(box)
+        return any(run.bad for run in runs if run.step <= self.step)
+
+    def waiting(self, box: PlacedNode) -> tuple[int, int] | None:
+        """(received, expected) gradients of a node that has got some but not all."""
+        if self._frame is None or len(box.nodes) != 1 or self._frame.pass_id != self.pass_of(box):
+            return None
+        return self._frame.waiting.get(box.nodes[0])
+
+    def pass_of(self, box: PlacedNode) -> PassId | None:
+        """The pass in whose lane a box stands."""
+        return self._lane_passes.get(box.lane)
+
+    def runs_of(self, box: PlacedNode) -> list[NodeRun]:
+        """The runs of the nodes of a box, in the pass of its lane."""
+        pass_id = self.pass_of(box)
+        if pass_id is None:
+            return []
+        found = (self._runs.get((pass_id, node)) for node in box.nodes)
+        return [run for run in found if run is not None]
+
+    def _has_run(self, box: PlacedNode) -> bool:
+        if box.kind in ("leaf", "input"):
+            return True
+        if box.lane == 0:
+            return not self.at_step or all(op in self.op_events for op in box.ops)
+        pass_id = self.pass_of(box)
+        if pass_id is None:
+            return False
+        return all((pass_id, node) in self._finished for node in box.nodes)

@@ -1,0 +1,3 @@
+"""The hostile names that every shown form has to survive."""
+
+HOSTILE = '<script>alert("x")</script>&\'</title></style></svg>"'

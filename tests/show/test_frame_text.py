@@ -1,0 +1,50 @@
+import pytest
+
+from autograd_lab.replay import Cursor, frame_at
+from autograd_lab.show import describe
+from tests.show import recordings
+
+
+def test_a_frame_says_what_runs_by_which_rule_and_what_waits():
+    text = describe(frame_at(recordings.scalar(), 7))
+    assert text == (
+        "Step 7 of 11, backward 1: MulBackward0 is finished\n"
+        "  rule     self: g * other\n"
+        "           other: g * self\n"
+        "  source   lesson.py:2  y = x * x + x\n"
+        "  received 1\n"
+        "  returns  3\n"
+        "           3\n"
+        "Done so far: 2 forward calls, 2 backward nodes of pass 1\n"
+        "Waiting: none\n"
+        "Saved for backward: nothing\n"
+        ".grad exists: none"
+    )
+
+
+def test_a_node_that_has_some_gradients_is_waiting():
+    assert "Waiting: x.grad += has 1 of 3 gradients" in describe(frame_at(recordings.scalar(), 5))
+
+
+def test_saved_tensors_and_their_bytes_are_named():
+    text = describe(frame_at(recordings.scalar(), 2))
+    assert "Saved for backward: 2 tensors, 4 bytes (MulBackward0 self, MulBackward0 other)" in text
+
+
+def test_grads_that_exist_are_named_with_their_value():
+    assert ".grad exists: x = 7" in describe(frame_at(recordings.scalar(), 9))
+
+
+def test_a_cursor_reads_as_its_frame():
+    cursor = Cursor(recordings.scalar())
+    cursor.seek(6)
+    assert repr(cursor) == repr(cursor.frame)
+
+
+@pytest.mark.parametrize("name", list(recordings.ALL))
+def test_every_frame_of_every_recording_has_a_text(name):
+    recording = recordings.ALL[name]
+    cursor = Cursor(recording)
+    for step in range(0, len(cursor), max(len(cursor) // 40, 1)):
+        text = describe(cursor.seek(step))
+        assert text.startswith(f"Step {step} of {len(recording.events)}, ")

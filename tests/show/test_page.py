@@ -1,0 +1,72 @@
+import re
+from itertools import pairwise
+
+import pytest
+
+from autograd_lab.show import page, to_html
+from autograd_lab.show.page import page_html
+from tests.show import recordings
+
+
+def test_the_page_stands_alone():
+    text = page_html(recordings.with_problems())
+    assert not re.search(r"<script|<link|@import|https?://(?!www\.w3\.org/)", text)
+    assert not re.search(r'(?:src|srcset|href)="(?!data:|#)', text)
+
+
+def test_headings_are_in_order_and_there_is_one_h1():
+    levels = [int(level) for level in re.findall(r"<h(\d)", page_html(recordings.with_problems()))]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_problems_come_before_the_graph():
+    text = page_html(recordings.with_problems())
+    assert text.index("non-finite backward") < text.index("The graph</h2>")
+
+
+def test_names_from_the_program_are_escaped():
+    text = page_html(recordings.ALL["hostile"])
+    assert "<script" not in text
+    assert text.count("</title></style>") == 0
+
+
+def test_source_lines_say_what_was_recorded_on_them():
+    text = page_html(recordings.scalar())
+    assert "2 calls, 2 nodes, gradient norm up to 1" in text
+    assert "starts backward pass 1" in text
+
+
+def test_what_was_not_seen_is_said():
+    assert "2 forward calls ran on another thread" in page_html(recordings.with_problems())
+
+
+@pytest.mark.parametrize("name", list(recordings.ALL))
+def test_every_recording_becomes_a_page(tmp_path, name):
+    path = to_html(recordings.ALL[name], tmp_path / "page.html")
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_folders_on_the_way_are_made_and_nothing_else_is_left(tmp_path):
+    path = to_html(recordings.scalar(), tmp_path / "deep" / "er" / "page.html")
+    assert [entry.name for entry in path.parent.iterdir()] == ["page.html"]
+
+
+def test_a_crash_leaves_the_old_page(tmp_path, monkeypatch):
+    path = to_html(recordings.scalar(), tmp_path / "page.html")
+    old = path.read_bytes()
+
+    def fail(recording):
+        raise MemoryError
+
+    monkeypatch.setattr(page, "page_html", fail)
+    with pytest.raises(MemoryError):
+        to_html(recordings.with_problems(), path)
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.slow
+def test_a_chain_of_5000_calls_stays_under_three_megabytes():
+    assert len(page_html(recordings.chain(5000)).encode()) < 3_000_000

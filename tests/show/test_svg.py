@@ -1,0 +1,94 @@
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from autograd_lab.show import graph_svg
+from tests.show import recordings
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(recording, step=None, **options):
+    return ET.fromstring(graph_svg(recording, step, **options))
+
+
+def words(root, name="text"):
+    return ["".join(element.itertext()) for element in root.iter(f"{NAMESPACE}{name}")]
+
+
+@pytest.mark.parametrize("name", list(recordings.ALL))
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+def test_every_recording_is_drawn_as_strict_xml(name, theme):
+    root = drawn(recordings.ALL[name], theme=theme)
+    assert root.get("role") == "graphics-document"
+    assert root.get("aria-label").startswith("Graph of forward and backward")
+
+
+def test_loss_first_gradient_and_values_stand_in_the_picture():
+    shown = words(drawn(recordings.scalar()))
+    assert "y = 12 · gradient starts at 1" in shown
+    assert "x = 3" in shown
+    assert "grad 7" in shown
+    assert "x.grad +=" in shown
+
+
+def test_a_step_says_in_words_and_styles_what_runs_and_what_waits():
+    root = drawn(recordings.scalar(), step=6)
+    classes = [
+        group.get("class")
+        for group in root.iter(f"{NAMESPACE}g")
+        if group.find(f"{NAMESPACE}title") is not None
+    ]
+    assert classes.count("r now") == 1
+    assert classes.count("r wait") == 1
+    assert "Step 6 of 11: MulBackward0 starts" in words(root)
+    assert "1 of 3 gradients" in words(root)
+    assert any(tip.endswith("running now") for tip in words(root, "title"))
+
+
+def test_before_the_first_step_nothing_has_run():
+    shown = graph_svg(recordings.scalar(), 0)
+    assert "nothing has run yet" in shown
+    assert shown.count('class="f later"') == 2
+    assert shown.count('class="r later"') == 3
+
+
+def test_tooltips_tell_call_rule_and_numbers():
+    tips = words(drawn(recordings.scalar()), "title")
+    assert any("rule: self: g * other" in tip and "receives = 1" in tip for tip in tips)
+    assert any(tip.startswith("y = add(#1, x)") and "lesson.py:2" in tip for tip in tips)
+
+
+def test_a_bad_box_says_nan_and_not_only_by_colour():
+    root = drawn(recordings.with_nan())
+    assert "returns NaN" in words(root)
+    assert "NaN or Inf" in words(root)
+
+
+def test_names_from_the_program_are_escaped():
+    shown = graph_svg(recordings.ALL["hostile"])
+    assert "<script" not in shown
+    assert "</svg>" not in shown[: -len("</svg>")]
+
+
+def test_no_label_is_smaller_than_twelve_pixels():
+    sizes = re.findall(r"font(?:-size)?:[^;}]*?(\d+)px", graph_svg(recordings.scalar()))
+    assert sizes
+    assert min(map(int, sizes)) >= 12
+
+
+def test_nothing_is_loaded_or_run():
+    shown = graph_svg(recordings.chain(50))
+    assert not re.search(r"<script|href|src=|@import|url\((?!#)", shown)
+
+
+def test_a_long_chain_is_folded():
+    assert len(graph_svg(recordings.chain(2000))) < 20_000
+    root = drawn(recordings.chain(2000))
+    assert "are folded" in root.get("aria-label")
+
+
+def test_one_theme_has_no_media_query():
+    assert "prefers-color-scheme" in graph_svg(recordings.scalar())
+    assert "prefers-color-scheme" not in graph_svg(recordings.scalar(), theme="dark")
