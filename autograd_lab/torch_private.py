@@ -22,7 +22,7 @@ from torch.autograd.function import BackwardCFunction
 from autograd_lab.errors import UnsupportedTorchError
 
 __all__ = [
-    "CALL_IMPL",
+    "MODULE_CALL",
     "EngineCall",
     "autograd_sequence_number",
     "batched_or_wrapped",
@@ -102,7 +102,7 @@ _function_mode_stack: Callable[[], list[Any]] = _need(
     importlib.import_module("torch.overrides"), "_get_current_function_mode_stack"
 )
 
-CALL_IMPL: CodeType = _need(nn.Module, "_call_impl").__code__
+MODULE_CALL: CodeType = _need(nn.Module, "_wrapped_call_impl").__code__
 """The frame that runs a module; its `self` is the module."""
 
 _TRACING_TYPES: tuple[type, ...] = (

@@ -13,8 +13,9 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,8 +24,8 @@ from torch.autograd.function import BackwardCFunction
 from autograd_lab import torch_private
 
 from .function_tap import FunctionTap
-from .measuring import Shot
 from .saved_slots import read_slots
+from .shots import GRADIENT
 from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState
 
 __all__ = ["EngineTap"]
@@ -113,26 +114,31 @@ class Pass:
 
     def __init__(self, tap: EngineTap) -> None:
         self.tape = tap.tape
+        self.shots = tap.tape.shots
         self.key = tap.metadata_key
         self.error: BaseException | None = None
         self.number = 0
         self.state: ThreadState = self.tape.thread()
+        self.here = threading.get_ident()
         self.depth = len(self.state.open_nodes)
         self.is_over = False
         self.keeps_graph = False
         self.creates_graph = False
-        self.accumulating: dict[int, tuple[Sequence[Shot | None], Shot | None]] = {}
+        self.flags: int | None = None
+        self.accumulating: dict[int, int | None] = {}
         self.made_from: dict[int, int] = {}
         self._handles: list[Any] = []
         self._ids: dict[Any, int] = {}
 
     def begin(self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Write BackwardStarted and hook each node. A fault of ours here leaves the user's
-        backward unwatched, not undone.
+        """Write BackwardStarted and hook each node.
+
+        A fault of ours here leaves the user's backward unwatched, not undone.
         """
         tape = self.tape
         grads, retain, create, *_ = (*args, None, None, None)[:3]
         self.keeps_graph, self.creates_graph = bool(retain or create), bool(create)
+        self.flags = None if create else GRADIENT
         tape.has_retained |= self.keeps_graph
         tape.pass_count += 1
         self.number = tape.pass_count
@@ -142,18 +148,15 @@ class Pass:
                 isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad)
                 for grad in grads or ()
             ):
-                tape.measurer.may_be_wrapped = True
-            starts = [
-                root.grad_fn or _accumulator(root) if isinstance(root, torch.Tensor) else root.node
-                for root in roots
-            ]
+                self.shots.may_be_wrapped = True
+            starts = [_node_of(root) for root in roots]
             ids = self._hook_graph([node for node in starts if node is not None])
-            shots = [None if grad is None else tape.shoot(grad) for grad in (grads or ())]
-            place = tape.places.locate(sys._getframe(2), in_backward=False)
+            rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
+            place = tape.places.locate(sys._getframe(2), in_backward=False)  # noqa: SLF001
             accumulates = bool(options.get("accumulate_grad", True))
-            facts = (self.number, ids, shots, accumulates, bool(retain), self.creates_graph, place)
+            facts = (self.number, ids, rows, accumulates, bool(retain), self.creates_graph, place)
             tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (the user's backward must run all the same)
             tape.failed(error)
 
     def end(self) -> None:
@@ -174,22 +177,21 @@ class Pass:
             self.state.passes.remove(self)
         del self.state.open_nodes[self.depth :]
         self.error = None
-        self.tape.events.append(
-            ("backward finished", self.state.index, self.state.inside, self.number, text, failed_in)
-        )
-        self.tape.measurer.flush()
+        facts = (self.number, text, failed_in)
+        self.tape.events.append(("backward finished", self.state.index, self.state.inside, *facts))
+        self.shots.flush()
 
     def _failed_node(self) -> int | None:
-        """Where an error came from: the node that is open, or else the one that the engine had to
-        run next: of those whose
-        gradients had all come, the one made last (torch/csrc/autograd/engine.cpp, ReadyQueue).
+        """Where an error came from: the open node, or else the one that the engine had to run next.
+
+        That is, of those whose gradients had all come, the one made last
+        (torch/csrc/autograd/engine.cpp, ReadyQueue).
         """
         if len(self.state.open_nodes) > self.depth:
             return self.state.open_nodes[-1]
+        ends = ("node finished", "node ran", "accumulated")
         done = {
-            event[4]
-            for event in self.tape.events
-            if event[0] in ("node finished", "node ran", "accumulated") and event[3] == self.number
+            event[4] for event in self.tape.events if event[0] in ends and event[3] == self.number
         }
         missing: dict[int, int] = {}
         for node, number in self._ids.items():
@@ -206,7 +208,7 @@ class Pass:
 
     def _hook_graph(self, starts: list[Any]) -> list[int]:
         tape, ids, order = self.tape, self._ids, []
-        stack = list(reversed(starts))
+        stack = starts[::-1]
         while stack:
             node = stack.pop()
             if node in ids:
@@ -214,53 +216,54 @@ class Pass:
             nexts = node.next_functions
             ids[node] = self._node_id(node)
             order.append((node, nexts))
-            stack.extend([target for target, _ in nexts if target is not None])
+            for target, _ in nexts:
+                if target is not None and target not in ids:
+                    stack.append(target)
         for node, nexts in order:
             number = ids[node]
             raw = tape.nodes[number]
             if raw.edges is None:
-                raw.edges = [
-                    None if target is None else (ids[target], position)
-                    for target, position in nexts
-                ]
-                raw.saved = read_slots(node, tape)
+                edges: list[int] = []
+                for target, position in nexts:
+                    edges.append(-1 if target is None else ids[target])
+                    edges.append(position)
+                raw.edges = tuple(edges)
+                if raw.leaf is None:
+                    raw.saved = read_slots(node, self.shots)
             self._hook(node, number, raw)
         return [ids[node] for node in starts]
 
-    def _node_id(self, node: Any) -> int:
-        """The recorder's number of a node, new at the first meeting; one int on the node where the
-        graph is kept.
+    def _node_id(self, node: Any) -> int:  # noqa: ANN401 (a C++ class without a Python type)
+        """The recorder's number of a node, new at the first meeting.
+
+        Where the graph is kept, the node keeps that number in its metadata.
         """
         tape = self.tape
         name = node.name()
+        number = len(tape.nodes)
         if name == ACCUMULATE:
-            leaf = tape.identify(node.variable)
-            number = tape.accumulators.get(leaf)
-            if number is None:
-                number = tape.accumulators[leaf] = len(tape.nodes)
-                tape.nodes.append(RawNode(name, leaf))
-            return number
+            leaf = self.shots.origins[self.shots.identify(node.variable)]
+            known = tape.accumulators.setdefault(leaf, number)
+            if known == number:
+                tape.nodes.append(RawNode(name, -1, leaf))
+            return known
         if tape.has_retained and (known := node.metadata.get(self.key)) is not None:
             return known
-        number = len(tape.nodes)
-        raw = RawNode(name)
-        sequence_number = node._sequence_nr()
-        raw.made_in = tape.made_in.get(sequence_number)
-        made_by = tape.made_by.get(sequence_number)
-        if made_by is not None and _fits(tape.ops[made_by].last_node, sequence_number, name):
-            raw.made_by = made_by
-            tape.ops[made_by].nodes.append(number)
-        elif isinstance(node, BackwardCFunction):
+        raw = RawNode(name, node._sequence_nr())
+        if tape.made_in:
+            raw.made_in = tape.made_in.get(raw.sequence_number)
+        if isinstance(node, BackwardCFunction):
             raw.defined_at = _definition(type(node))
         tape.nodes.append(raw)
         if self.keeps_graph:
             node.metadata[self.key] = number
         return number
 
-    def _hook(self, node: Any, number: int, raw: RawNode) -> None:
-        """A post-hook on each node; a pre-hook where something can happen before the node ends:
-        accumulation, Python code, a
-        user's unpack hook, nodes made by a node. For the others the start is written with the end.
+    def _hook(self, node: Any, number: int, raw: RawNode) -> None:  # noqa: ANN401
+        """A post-hook on each node, and a pre-hook where something can happen before the node ends.
+
+        That is accumulation, Python code, a user's unpack hook, nodes made by a node
+        (create_graph). For the others the start is written with the end.
         """
         variable = node.variable if raw.leaf is not None else None
         needs_start = (
@@ -270,150 +273,146 @@ class Pass:
             or any(slot.packed_by is not None for slot in raw.saved)
         )
         if needs_start:
-            self._handles.append(node.register_prehook(self.started(number, variable)))
-            self._handles.append(node.register_hook(self.finished(number, variable)))
+            self._handles.append(node.register_prehook(partial(self.started, number, variable)))
+            self._handles.append(node.register_hook(partial(self.finished, number, variable)))
         elif variable is not None:
-            self._handles.append(node.register_hook(self.accumulated(number, variable)))
+            self._handles.append(node.register_hook(partial(self.accumulated, number, variable)))
+        elif raw.name in SAME_ELEMENTS:
+            self._handles.append(node.register_hook(partial(self.reshaped, number)))
         else:
-            shares = raw.name in SAME_ELEMENTS and self.tape.measurer.values == "none"
-            self._handles.append(node.register_hook(self.ran(number, shares=shares)))
+            self._handles.append(node.register_hook(partial(self.ran, number)))
 
-    def started(self, number: int, variable: torch.Tensor | None) -> Callable[[Grads], None]:
+    def state_of_hook(self) -> ThreadState | None:
+        """The state of the thread in which a hook fires.
+
+        None where the hook is not this pass's affair: another engine call runs inside this one and
+        shares the node, or an interrupt ended the pass while a hook was being registered.
+        """
+        state = self.state if threading.get_ident() == self.here else self.tape.thread()
+        if self.is_over or (state.passes and state.passes[-1] is not self):
+            return None
+        return state
+
+    def started(self, number: int, variable: torch.Tensor | None, grad_outputs: Grads) -> None:
         """A pre-hook; ours is the last one, so it sees what the node will see."""
-        tape = self.tape
-
-        def autograd_lab_started(grad_outputs: Grads) -> None:
-            state = tape.thread()
-            if self.is_over or (state.passes and state.passes[-1] is not self):
-                return  # the pass of another engine call that runs inside this one
-            shots, before = [], None
-            try:
-                with torch_private.unseen():
-                    shots = [None if grad is None else tape.shoot(grad) for grad in grad_outputs]
-                    if variable is not None and (grad := variable.grad) is not None:
-                        before = tape.shoot(grad)
-                        tape.measurer.flush()  # it is about to be added to
-            except Exception as error:
-                tape.failed(error)
-            if variable is not None:
-                self.accumulating[number] = shots, before
-            if self.creates_graph:
-                self.made_from[number] = torch_private.autograd_sequence_number()
-            tape.events.append(
-                ("node started", state.index, state.inside, self.number, number, shots)
-            )
-            state.open_nodes.append(number)
-
-        return autograd_lab_started
+        state = self.state_of_hook()
+        if state is None:
+            return
+        rows, before = (), None
+        try:
+            with torch_private.unseen():
+                rows = self._shoot(grad_outputs)
+                if variable is not None and (grad := variable.grad) is not None:
+                    before = self.shots.shoot(grad)
+                    self.shots.flush()  # it is about to be added to
+        except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
+            self.tape.failed(error)
+        if variable is not None:
+            self.accumulating[number] = before
+        if self.creates_graph:
+            self.made_from[number] = torch_private.autograd_sequence_number()
+        facts = (self.number, number, rows)
+        self.tape.events.append(("node started", state.index, state.inside, *facts))
+        state.open_nodes.append(number)
 
     def finished(
-        self, number: int, variable: torch.Tensor | None
-    ) -> Callable[[Grads, Grads], None]:
+        self, number: int, variable: torch.Tensor | None, grad_inputs: Grads, grad_outputs: Grads
+    ) -> None:
         """A post-hook for a node that has a pre-hook of ours."""
-        tape = self.tape
+        state = self.state_of_hook()
+        if state is None:
+            return
+        if state.open_nodes and state.open_nodes[-1] == number:
+            state.open_nodes.pop()
+        if self.creates_graph:  # nodes that this thread made since the start are this node's
+            first = self.made_from.pop(number, 1 << 62)
+            for made in range(first, torch_private.autograd_sequence_number()):
+                self.tape.made_in[made] = self.number, number
+        rows, added, after = (), None, None
+        try:
+            with torch_private.unseen():
+                rows = self._shoot(grad_inputs)
+                if variable is not None:
+                    added = self._shoot(grad_outputs)[0]
+                    if (grad := variable.grad) is not None:
+                        after = self.shots.shoot(grad)
+        except Exception as error:  # noqa: BLE001
+            self.tape.failed(error)
+        before = self.accumulating.pop(number, None)
+        facts = (self.number, number, rows, added, before, after)
+        self.tape.events.append(("node finished", state.index, state.inside, *facts))
 
-        def autograd_lab_finished(grad_inputs: Grads, grad_outputs: Grads) -> None:
-            del grad_outputs
-            state = tape.thread()
-            if self.is_over or (state.passes and state.passes[-1] is not self):
-                return
-            if state.open_nodes and state.open_nodes[-1] == number:
-                state.open_nodes.pop()
-            if (
-                self.creates_graph
-            ):  # nodes made by this thread since the node started belong to its backward
-                for made in range(
-                    self.made_from.pop(number, 1 << 62), torch_private.autograd_sequence_number()
-                ):
-                    tape.made_in[made] = self.number, number
-            shots, after = [], None
-            try:
-                with torch_private.unseen():
-                    shots = [None if grad is None else tape.shoot(grad) for grad in grad_inputs]
-                    if variable is not None and (grad := variable.grad) is not None:
-                        after = tape.shoot(grad)
-            except Exception as error:
-                tape.failed(error)
-            started = self.accumulating.pop(number, None)
-            tape.events.append(
-                (
-                    "node finished",
-                    state.index,
-                    state.inside,
-                    self.number,
-                    number,
-                    shots,
-                    started,
-                    after,
-                )
-            )
-
-        return autograd_lab_finished
-
-    def ran(self, number: int, *, shares: bool) -> Callable[[Grads, Grads], None]:
-        """A post-hook for a node inside which nothing else can happen: the start is written with
-        the end.
-
-        shares  the gradient keeps its elements: one measurement is enough
-        """
-        tape, state_here, here = self.tape, self.state, threading.get_ident()
-        shoot, append, unseen, get_ident = (
-            tape.shoot,
-            tape.events.append,
-            torch_private.unseen,
-            threading.get_ident,
-        )
-
-        def autograd_lab_ran(grad_inputs: Grads, grad_outputs: Grads) -> None:
-            state = state_here if get_ident() == here else tape.thread()
-            passes = state.passes
-            if self.is_over or (passes and passes[-1] is not self):
-                return
-            received: list[Shot | None] = []
-            shots: list[Shot | None] = []
-            try:
-                with unseen():
-                    for grad in grad_outputs:
-                        received.append(None if grad is None else shoot(grad))
-                    for grad in grad_inputs:
-                        if grad is None:
-                            shots.append(None)
-                        elif shares and received and received[0] is not None:
-                            shots.append(tape.share(grad, received[0]))
-                        else:
-                            shots.append(shoot(grad))
-            except Exception as error:
-                tape.failed(error)
-            append(("node ran", state.index, state.inside, self.number, number, received, shots))
-
-        return autograd_lab_ran
-
-    def accumulated(self, number: int, variable: torch.Tensor) -> Callable[[Grads, Grads], None]:
+    def accumulated(
+        self, number: int, variable: torch.Tensor, grad_inputs: Grads, grad_outputs: Grads
+    ) -> None:
         """A post-hook for a leaf whose `.grad` was None when the engine was called."""
-        tape = self.tape
+        del grad_inputs
+        state = self.state_of_hook()
+        if state is None:
+            return
+        added, after = None, None
+        try:
+            with torch_private.unseen():
+                (received,) = grad_outputs
+                grad = variable.grad
+                if received is not None:
+                    added = self.shots.shoot(received, self.flags)
+                if grad is not None:
+                    is_same = received is not None and _share_memory(grad, received)
+                    after = added if is_same else self.shots.shoot(grad)
+        except Exception as error:  # noqa: BLE001
+            self.tape.failed(error)
+        facts = (self.number, number, added, after)
+        self.tape.events.append(("accumulated", state.index, state.inside, *facts))
 
-        def autograd_lab_accumulated(grad_inputs: Grads, grad_outputs: Grads) -> None:
-            del grad_inputs
-            state = tape.thread()
-            if self.is_over or (state.passes and state.passes[-1] is not self):
-                return
-            received, after = [], None
-            try:
-                with torch_private.unseen():
-                    (added,) = grad_outputs
-                    grad = variable.grad
-                    if added is not None:
-                        received = [tape.shoot(added)]
-                    if grad is not None:
-                        is_same = added is not None and _share_memory(grad, added)
-                        after = received[0] if is_same else tape.shoot(grad)
-            except Exception as error:
-                tape.failed(error)
-            tape.events.append(
-                ("accumulated", state.index, state.inside, self.number, number, received, after)
-            )
+    def ran(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
+        """A post-hook for a node inside which nothing else can happen: the start is written with the end."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        received = rows = ()
+        try:
+            with torch_private.unseen():
+                received = self._shoot(grad_outputs)
+                rows = self._shoot(grad_inputs)
+        except Exception as error:  # noqa: BLE001
+            self.tape.failed(error)
+        facts = (self.number, number, received, rows)
+        self.tape.events.append(("node ran", state.index, state.inside, *facts))
 
-        return autograd_lab_accumulated
+    def reshaped(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
+        """The same for a node whose gradient keeps its elements: one measurement is enough."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        received = rows = ()
+        try:
+            with torch_private.unseen():
+                received = self._shoot(grad_outputs)
+                (grad,) = grad_inputs
+                source = received[0]
+                if grad is None or source is None:
+                    rows = self._shoot(grad_inputs)
+                else:
+                    rows = (self.shots.share(grad, source, self.flags),)
+        except Exception as error:  # noqa: BLE001
+            self.tape.failed(error)
+        facts = (self.number, number, received, rows)
+        self.tape.events.append(("node ran", state.index, state.inside, *facts))
+
+    def _shoot(self, grads: Grads) -> tuple[int | None, ...]:
+        shoot, flags = self.shots.shoot, self.flags
+        if len(grads) == 1:
+            (grad,) = grads
+            return (None if grad is None else shoot(grad, flags),)
+        return tuple([None if grad is None else shoot(grad, flags) for grad in grads])
+
+
+def _node_of(root: Any) -> Any:  # noqa: ANN401 (a tensor or a GradientEdge)
+    """The node that the engine starts from; None where the root wants no gradient."""
+    if not isinstance(root, torch.Tensor):
+        return root.node
+    return root.grad_fn or (_accumulator(root) if root.requires_grad else None)
 
 
 def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -427,16 +426,9 @@ def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-def _accumulator(leaf: torch.Tensor) -> Any:
-    """The AccumulateGrad node of a leaf that is itself a root; None where it wants no gradient."""
-    return torch.autograd.graph.get_gradient_edge(leaf).node if leaf.requires_grad else None
-
-
-def _fits(last_node: tuple[int, str] | None, sequence_number: int, name: str) -> bool:
-    """Sequence numbers restart per thread: a match by number holds only if the name agrees where
-    it is known.
-    """
-    return last_node is None or last_node[0] != sequence_number or last_node[1] == name
+def _accumulator(leaf: torch.Tensor) -> Any:  # noqa: ANN401
+    """The AccumulateGrad node of a leaf that is itself a root."""
+    return torch.autograd.graph.get_gradient_edge(leaf).node
 
 
 def _definition(kind: type) -> tuple[str, int] | None:

@@ -16,7 +16,6 @@ from torch.overrides import TorchFunctionMode
 
 from autograd_lab import torch_private
 
-from .measuring import Shot
 from .places import Place, global_name, user_frame
 from .tape import SAME_ELEMENTS, RawOp, Tape
 
@@ -92,7 +91,7 @@ class FunctionTap(TorchFunctionMode):
         if not inplace and kwargs.get("out") is not None:
             inplace = True
         if inplace:
-            self.tape.measurer.flush()
+            self.tape.shots.flush()
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
@@ -108,19 +107,20 @@ class FunctionTap(TorchFunctionMode):
         func: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        output: Any,
+        output: Any,  # noqa: ANN401 (whatever the call returned)
         before: int,
         after: int,
         inplace: bool,
         frame: FrameType,
     ) -> None:
-        tape = self.tape
-        outputs = [output] if isinstance(output, torch.Tensor) else list(_tensors_in(output))
+        tape, shots = self.tape, self.tape.shots
+        outputs = (output,) if isinstance(output, torch.Tensor) else list(_tensors_in(output))
         if not outputs and after == before:
             return
         if outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0]):
             return
-        tape.measurer.may_be_wrapped |= torch_private.functorch_is_active()
+        if torch_private.functorch_is_active():
+            shots.may_be_wrapped = True
         state = tape.thread()
         place = tape.places.locate(frame, in_backward=bool(state.passes))
         if place.is_initialiser:
@@ -128,50 +128,50 @@ class FunctionTap(TorchFunctionMode):
         if place.optimizer is not None:
             self._write_optimizer_call(state.index, state.inside, place, args)
             return
-        number = len(tape.ops)
-        inputs, fresh, shots = [], [], []
+        inputs, fresh = [], []
         for position, tensor in _positions(args, kwargs):
-            identity, shot = tape.meet_input(tensor)
-            inputs.append(identity)
-            if shot is not None:
-                shots.append(shot)
-                fresh.append((identity, position))
-                self._name_leaf(tensor, identity, frame)
+            row, is_new = tape.meet_input(tensor)
+            inputs.append(row)
+            if is_new:
+                fresh.append((row, position))
+                self._name_leaf(tensor, shots.origins[row], frame)
         last_node = None
         if outputs:
             node = outputs[0].grad_fn
-            if node is not None and (sequence_number := node._sequence_nr()) >= before:
-                last_node = sequence_number, node.name()
-                tape.made_by[sequence_number] = number
-        for sequence_number in range(before, after):
-            tape.made_by[sequence_number] = number
-        if (
-            last_node is not None
-            and last_node[1] in SAME_ELEMENTS
-            and len(inputs) == 1
-            and tape.measurer.values == "none"
-        ):
-            taken = [self._share(args, tensor) for tensor in outputs]
+            if node is not None and (number := node._sequence_nr()) >= before:
+                last_node = number, node.name()
+        if last_node is not None and len(inputs) == 1 and last_node[1] in SAME_ELEMENTS:
+            rows = [self._share(args, tensor) for tensor in outputs]
         else:
-            taken = [tape.shoot(tensor) for tensor in outputs]
-        is_direct = frame.f_code is place.code
+            rows = [shots.shoot(tensor) for tensor in outputs]
         written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
-        kept = [shot.number for shot in taken]
+        is_direct = frame.f_code is place.code
+        tape.events.append(("op", state.index, state.inside, len(tape.ops)))
         tape.ops.append(
-            RawOp(func, place, inputs, kept, inplace, is_direct, last_node, fresh, written)
+            RawOp(
+                func,
+                place,
+                inputs,
+                rows,
+                state.index,
+                before,
+                after,
+                last_node,
+                inplace,
+                is_direct,
+                fresh,
+                written,
+            )
         )
-        tape.events.append(("op", state.index, state.inside, number, taken, shots))
 
-    def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> Shot:
+    def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> int:
         """A view's norm is its base's: measured once."""
         base = args[0] if args else None
-        source = self.tape.last_shot(base) if isinstance(base, torch.Tensor) else None
-        same = source is not None and base is not None and base.numel() == tensor.numel()
-        return (
-            self.tape.share(tensor, source)
-            if same and source is not None
-            else self.tape.shoot(tensor)
-        )
+        if isinstance(base, torch.Tensor) and base.numel() == tensor.numel():
+            source = self.tape.shots.current(base)
+            if source is not None:
+                return self.tape.shots.share(tensor, source)
+        return self.tape.shots.shoot(tensor)
 
     def _name_leaf(self, tensor: torch.Tensor, number: int, frame: FrameType) -> None:
         if number in self.tape.tensor_names:
@@ -185,15 +185,15 @@ class FunctionTap(TorchFunctionMode):
     def _write_optimizer_call(
         self, thread: int, inside: int | None, place: Place, args: tuple[Any, ...]
     ) -> None:
+        shots, events = self.tape.shots, self.tape.events
         written = {
-            self.tape.identify(tensor)
+            shots.origins[shots.identify(tensor)]
             for tensor in _tensors_in(args[:1])
             if isinstance(tensor, torch.nn.Parameter)
         }
-        events = self.tape.events
         if events and events[-1][0] == "optimizer" and events[-1][3].step == place.step:
-            _, _, _, _, count, parameters = events[-1]
-            events[-1] = ("optimizer", thread, inside, place, count + 1, parameters | written)
+            _, _, _, _, calls, parameters = events[-1]
+            events[-1] = ("optimizer", thread, inside, place, calls + 1, parameters | written)
         else:
             events.append(("optimizer", thread, inside, place, 1, written))
 

@@ -2,7 +2,7 @@
 it runs.
 
 Nothing is hooked and no frame is kept: modules are met on the stack, as the `self` of torch's
-`Module._call_impl`. The
+`Module.__call__`. The
 one trace is an entry in that frame's own dictionary of locals, which numbers the module's calls
 and dies with the frame.
 """
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from autograd_lab.torch_private import CALL_IMPL
+from autograd_lab.torch_private import MODULE_CALL
 
 from .expressions import callee
 
@@ -120,7 +120,7 @@ class Places:
             if kind == USER:
                 if code is None:
                     code, instruction = here, frame.f_lasti
-            elif here is CALL_IMPL:
+            elif here is MODULE_CALL:
                 if module is None:
                     module = self._module_call(frame)
             elif code is None and kind == OPTIMIZER:
@@ -166,7 +166,7 @@ class Places:
         """
         caller, above = frame, frame.f_back
         while above is not None and above.f_code is not self.entry:
-            if above.f_code is CALL_IMPL and isinstance(above.f_locals.get("self"), nn.Module):
+            if above.f_code is MODULE_CALL and isinstance(above.f_locals.get("self"), nn.Module):
                 module, caller = above.f_locals["self"], above
             above = above.f_back
         if id(module) in self._paths:

@@ -6,7 +6,7 @@ over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from autograd_lab.recording import (
     BackwardStarted,
@@ -34,7 +34,7 @@ def with_problems(
     ops: Sequence[Op],
     tensors: Sequence[TensorRef],
     writes: Sequence[tuple[int, OpId]],
-    parameters: Mapping[TensorId, Snapshot | None],
+    parameters: Iterable[Snapshot],
 ) -> list[Event]:
     """Insert a ProblemSeen after each event that shows a problem for the first time.
 
@@ -42,7 +42,7 @@ def with_problems(
     parameters  snapshots of parameters that no event has
     """
     finder = _Finder(nodes, ops, tensors, writes)
-    finder.look_at(shot for shot in parameters.values() if shot is not None)
+    finder.look_at(parameters)
     found: list[Event] = []
     for event in events:
         found.append(event)

@@ -1,33 +1,29 @@
-"""Turn what a node keeps for backward into slots, before the engine runs and without calling
-anybody's unpack hook.
-"""
+"""Turn what a node keeps for backward into slots, before the engine runs and without calling anybody's unpack hook."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from autograd_lab import torch_private
 
-from .tape import RawSlot, Tape
+from .shots import Shots
+from .tape import RawSlot
 
 __all__ = ["read_slots"]
 
 
-def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
-    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has
-    switched off torch functions.
-    """
-    slots = []
+def read_slots(node: Any, shots: Shots) -> Sequence[RawSlot]:  # noqa: ANN401 (a C++ class)
+    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has switched off torch functions."""
+    slots: list[RawSlot] = []
     for name, value_name, raw in torch_private.raw_saved(node):
         hook = raw.unpack_hook
         if hook is not None:
-            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__).replace(
-                ".<locals>", ""
-            )
-            slots.append(RawSlot(name=name, packed_by=packed_by))
+            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__)
+            slots.append(RawSlot(name, packed_by=packed_by.replace(".<locals>", "")))
             continue
         problem = None
         try:
@@ -35,13 +31,13 @@ def read_slots(node: Any, tape: Tape) -> list[RawSlot]:
         except RuntimeError as error:
             tensor, problem = raw.data, _problem(str(error))
         if tensor is not None:
-            slots.append(_slot(name, tensor, tape, problem))
+            slots.append(_slot(name, tensor, shots, problem))
         elif problem is not None:
-            slots.append(RawSlot(name=name, problem=problem))
-    return slots
+            slots.append(RawSlot(name, problem=problem))
+    return slots or ()
 
 
-def _slot(name: str, tensor: torch.Tensor, tape: Tape, problem: str | None) -> RawSlot:
+def _slot(name: str, tensor: torch.Tensor, shots: Shots, problem: str | None) -> RawSlot:
     try:
         version = tensor._version
     except RuntimeError:  # an inference tensor
@@ -49,14 +45,20 @@ def _slot(name: str, tensor: torch.Tensor, tape: Tape, problem: str | None) -> R
     storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
     nbytes = tensor.numel() * tensor.itemsize
     return RawSlot(
-        name, tensor.shape, tensor.dtype, version, nbytes, storage, tape.find(tensor), None, problem
+        name,
+        tensor.shape,
+        tensor.dtype,
+        version,
+        nbytes,
+        storage,
+        shots.find(tensor),
+        None,
+        problem,
     )
 
 
 def _problem(message: str) -> str | None:
-    """What torch would raise, in few words; None for errors that concern only our way of
-    reading.
-    """
+    """What torch would raise, in few words; None for errors that concern only our way of reading."""
     versions = re.search(r"is at version (\d+); expected version (\d+)", message)
     if versions:
         return f"modified in place: saved at version {versions[2]}, now {versions[1]}"

@@ -1,27 +1,23 @@
-"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it
-into a Recording.
+"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it into a Recording.
 
-Everything here is on the user's critical path: plain tuples and slots, no frozen records, no
-strings built.
+Everything here is on the user's critical path: plain tuples and lists, no frozen records, no
+strings built, nothing worked out that can be worked out later.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from weakref import ref
 
 import torch
 
 from autograd_lab import torch_private
 
-from .measuring import Extra, Measurer, Shot
 from .places import Place, Places
+from .shots import Shots
 
 __all__ = ["SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
-
 
 SAME_ELEMENTS = frozenset(
     f"{name}Backward0"
@@ -40,37 +36,28 @@ SAME_ELEMENTS = frozenset(
 """Nodes of calls whose output has exactly the input's elements, and so has the gradient."""
 
 
-class RawOp:
-    """One forward call; `last_node` is (sequence number, name) of its first output's grad_fn, to
-    check a match by number.
+class RawOp(NamedTuple):
+    """One forward call; tensors are rows of the tape's shots.
+
+    first_node, end_node  the sequence numbers that it used
+    last_node             number and name of its first output's grad_fn, to check a match by number
+    is_direct             the user's own line called it, not a function of torch
+    new_inputs            rows met first as its inputs, and where they stood among the arguments
+    storages              addresses of what it wrote in place
     """
 
-    __slots__ = (
-        "function", "inputs", "is_direct", "is_inplace", "last_node", "new_inputs", "nodes", "outputs", "place", "storages"
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        function: Any,
-        place: Place,
-        inputs: Sequence[int],
-        outputs: Sequence[int],
-        is_inplace: bool,
-        is_direct: bool,
-        last_node: tuple[int, str] | None,
-        new_inputs: Sequence[tuple[int, tuple[int | str, ...]]],
-        storages: Sequence[int],
-    ) -> None:
-        self.function = function
-        self.place = place
-        self.inputs = inputs
-        self.outputs = outputs
-        self.is_inplace = is_inplace
-        self.is_direct = is_direct
-        self.last_node = last_node
-        self.new_inputs = new_inputs
-        self.storages = storages
-        self.nodes: list[int] = []
+    function: Any
+    place: Place
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    thread: int
+    first_node: int
+    end_node: int
+    last_node: tuple[int, str] | None
+    is_inplace: bool
+    is_direct: bool
+    new_inputs: Sequence[tuple[int, tuple[int | str, ...]]]
+    storages: Sequence[int]
 
 
 class RawSlot(NamedTuple):
@@ -88,27 +75,29 @@ class RawSlot(NamedTuple):
 
 
 class RawNode:
-    """One grad_fn; `edges` is None until its graph was walked."""
+    """One grad_fn; `edges` is None until its graph was walked: node, input, node, input, ... with -1 for no edge."""
 
-    __slots__ = ("defined_at", "edges", "leaf", "made_by", "made_in", "name", "saved")
+    __slots__ = ("defined_at", "edges", "leaf", "made_in", "name", "saved", "sequence_number")
 
-    def __init__(self, name: str, leaf: int | None = None) -> None:
+    def __init__(self, name: str, sequence_number: int, leaf: int | None = None) -> None:
         self.name = name
+        self.sequence_number = sequence_number
         self.leaf = leaf
-        self.edges: list[tuple[int, int] | None] | None = None
-        self.saved: list[RawSlot] = []
-        self.made_by: int | None = None
+        self.edges: tuple[int, ...] | None = None
+        self.saved: Sequence[RawSlot] = ()
         self.made_in: tuple[int, int] | None = None
         self.defined_at: tuple[str, int] | None = None
 
 
-@dataclass(slots=True)
 class ThreadState:
     """What is open in one thread: nodes that started, engine calls that run."""
 
-    index: int
-    open_nodes: list[int] = field(default_factory=list)
-    passes: list[Any] = field(default_factory=list)
+    __slots__ = ("index", "open_nodes", "passes")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.open_nodes: list[int] = []
+        self.passes: list[Any] = []
 
     @property
     def inside(self) -> int | None:
@@ -120,173 +109,71 @@ class Tape:
     """Events as (kind, thread, inside, *facts), in order; ids are positions in the lists."""
 
     def __init__(self, values: str, budget_nbytes: int) -> None:
-        self.measurer = Measurer(values, budget_nbytes)
+        self.shots = Shots(values, budget_nbytes)
         self.places = Places()
         self.events: list[tuple[Any, ...]] = []
         self.ops: list[RawOp] = []
         self.nodes: list[RawNode] = []
-        self.tensors: list[tuple[Any, ...]] = []
-        self.tensor_names: dict[int, str] = {}
+        self.tensor_names: dict[int, str] = {}  # by the tensor's first row
+        self.parameters: list[int] = []  # rows that are measured only where NaN or Inf turned up
+        self.parameter_shots: list[int] = []
         self.accumulators: dict[int, int] = {}
-        self.made_by: dict[int, int] = {}
         self.made_in: dict[int, tuple[int, int]] = {}
         self.not_seen: dict[str, str] = {}
         self.pass_count = 0
         self.has_retained = False
-        self.main_thread = threading.get_ident()
         self._threads: dict[int, ThreadState] = {}
-        self.parameter_shots: dict[int, Shot] = {}
-        self._parameters: list[Shot] = []
-        self._known: dict[
-            int, Shot
-        ] = {}  # the last shot of each tensor, by the address of its object
+        self.thread()
 
     def thread(self) -> ThreadState:
-        """The state of the calling thread."""
+        """The state of the calling thread; the recording thread is number 0."""
         ident = threading.get_ident()
         state = self._threads.get(ident)
         if state is None:
             state = self._threads.setdefault(ident, ThreadState(len(self._threads)))
         return state
 
-    def identify(self, tensor: torch.Tensor) -> int:
-        """The id of a tensor, new at the first meeting. The caller has switched off torch
-        functions.
-        """
-        known = self._known.get(id(tensor))
-        if known is None or known.ref() is not tensor:
-            known = self._meet(tensor)
-        return known.number
-
-    def find(self, tensor: torch.Tensor) -> int | None:
-        """The id of a tensor that was met before."""
-        known = self._known.get(id(tensor))
-        return known.number if known is not None and known.ref() is tensor else None
-
-    def shoot(self, tensor: torch.Tensor) -> Shot:
-        """Take a snapshot; an unchanged version is measured once. The caller has switched off
-        torch functions and modes.
-        """
-        shot = self._known.get(id(tensor))
-        if shot is None or shot.ref() is not tensor:
-            shot = self._meet(tensor)
-        elif shot.is_taken and shot.version is not None and shot.version == tensor._version:
-            return shot
-        elif shot.is_taken:
-            shot = self._known[id(tensor)] = Shot(shot.ref, shot.number, _version(tensor))
-        else:
-            shot.version = _version(tensor)
-        shot.is_taken = True
-        self.measurer.take(tensor, shot)
-        return shot
-
-    def share(self, tensor: torch.Tensor, source: Shot) -> Shot:
-        """Take a snapshot of a tensor that has the elements of another in another shape: only
-        `values="none"` can share.
-        """
-        shot = self._known.get(id(tensor))
-        if (
-            shot is not None
-            and shot.ref() is tensor
-            and shot.is_taken
-            and shot.version == _version(tensor)
-        ):
-            return shot
-        if shot is None or shot.ref() is not tensor:
-            shot = self._meet(tensor)
-        else:
-            shot = self._known[id(tensor)] = Shot(shot.ref, shot.number, _version(tensor))
-        shot.is_taken = True
-        shot.extra = Extra(same_as=source)
-        return shot
-
-    def last_shot(self, tensor: torch.Tensor) -> Shot | None:
-        """The snapshot of a tensor as it is now, if there is one."""
-        shot = self._known.get(id(tensor))
-        is_current = (
-            shot is not None
-            and shot.ref() is tensor
-            and shot.is_taken
-            and shot.version == _version(tensor)
-        )
-        return shot if is_current else None
-
-    def meet_input(self, tensor: torch.Tensor) -> tuple[int, Shot | None]:
-        """The id of a call's input, and a snapshot if no value of it is on the tape yet."""
-        known = self._known.get(id(tensor))
-        if known is not None and known.is_taken and known.ref() is tensor:
-            return known.number, None
-        if self.measurer.values == "none" and type(tensor) is torch.nn.Parameter:
-            return self._meet_parameter(tensor), None
-        shot = self.shoot(tensor)
-        return shot.number, shot
-
-    def _meet(self, tensor: torch.Tensor) -> Shot:
-        shot = self._known[id(tensor)] = Shot(ref(tensor), len(self.tensors), _version(tensor))
-        is_parameter = type(tensor) is not torch.Tensor and isinstance(tensor, torch.nn.Parameter)
-        self.tensors.append(
-            (
-                tensor.shape,
-                tensor.dtype,
-                tensor.device,
-                tensor.is_leaf,
-                tensor.requires_grad,
-                is_parameter,
-            )
-        )
-        return shot
+    def meet_input(self, tensor: torch.Tensor) -> tuple[int, bool]:
+        """The row of a call's input, and whether a value of it was taken just now."""
+        shots = self.shots
+        row = shots.find(tensor)
+        if row is not None and shots.is_taken[row]:
+            return row, False
+        if not shots.keeps_values and type(tensor) is torch.nn.Parameter:
+            return (self._meet_parameter(tensor) if row is None else row), False
+        return shots.shoot(tensor), True
 
     def meet_parameters(self, named: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Give a model's parameters their names."""
         for name, parameter in named:
-            self.tensor_names.setdefault(self._meet_parameter(parameter), name)
+            row = self.shots.find(parameter)
+            row = self._meet_parameter(parameter) if row is None else row
+            self.tensor_names.setdefault(self.shots.origins[row], name)
 
     def _meet_parameter(self, parameter: torch.Tensor) -> int:
-        """Parameters are measured only where NaN or Inf turned up: their values are no outputs of
-        the recorded calls.
-        """
-        number = self.find(parameter)
-        if number is not None:
-            return number
-        shot = self._meet(parameter)
-        self._parameters.append(shot)
-        return shot.number
-
-    def _measure_parameters(self) -> None:
-        """To say which inputs were bad: those that are still what they were when they were met."""
-        for shot in self._parameters:
-            parameter = shot.ref()
-            if parameter is not None and parameter._version == shot.version:
-                self.parameter_shots[shot.number] = self.shoot(parameter)
+        row = self.shots.identify(parameter)
+        self.parameters.append(row)
+        return row
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
-        place = (
-            f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown place"
-        )
+        place = f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown"
         self.not_seen["recorder failed"] = (
-            f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it was looking at is missing. "
-            "Please report it."
+            f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it was "
+            "looking at is missing. Please report it."
         )
 
     def let_go(self) -> None:
         """Forget everything that belongs to the user's program."""
-        with torch_private.unseen():
-            self.measurer.flush()
-            if self.measurer.saw_bad:
-                self._measure_parameters()
-            self.measurer.finish()
-        self.places.forget()
-        self._parameters.clear()
-        self._known.clear()
-        self._threads.clear()
-
-
-def _version(tensor: torch.Tensor) -> int | None:
-    try:
-        return tensor._version
-    except RuntimeError:  # an inference tensor has none
-        return None
+        try:
+            with torch_private.unseen():
+                self.shots.flush()
+                if self.shots.saw_bad:
+                    self.parameter_shots = self.shots.measure_unchanged(self.parameters)
+            self.shots.finish()
+        finally:
+            self.places.forget()
+            self._threads.clear()
