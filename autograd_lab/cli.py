@@ -1,13 +1,15 @@
-"""The shell's door: `autograd-lab demo | record | notebooks | check`, and what each of them
-prints.
-"""
+"""The shell's door: turn `autograd-lab demo | record | notebooks | check` into text and files."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import inspect
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +18,21 @@ from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 from tqdm import tqdm
 
 from autograd_lab import __version__, capture, doors, replay, show, teach
-from autograd_lab.errors import AutogradLabError, UserFunctionError
+from autograd_lab.errors import AutogradLabError, OutputError, UserFunctionError
 from autograd_lab.recording import Recording
 
 __all__ = ["main"]
 
 STEPS = 300
 BATCH = 16
-OK, FAILED, WRONG_USE = 0, 1, 2
+OK, FAILED, INTERRUPTED = 0, 1, 130  # a wrong call is argparse's own 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns 0, 1 where it could not be done, 2 where it was called wrongly
-    (argparse's own exit code).
+    """Run one command and return its exit code.
+
+    0 done; 1 it could not be done, and a sentence says why; 2 it was called wrongly; 130 Ctrl-C.
+    An exception of the user's own function passes through unchanged.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -36,15 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AutogradLabError as error:
         print(f"autograd-lab: {error}", file=sys.stderr)
         return FAILED
-    except OSError as error:
-        print(
-            f"autograd-lab: {error.filename or 'a file'}: {error.strerror or error}.",
-            file=sys.stderr,
-        )
-        return FAILED
     except KeyboardInterrupt:
         print("autograd-lab: interrupted.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,8 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo",
         help="train two digits classifiers, record a step of each, write pages and pictures",
-        description="Train a small convolutional network and a small transformer on handwritten digits, record one training step "
-        "of each exactly as PyTorch runs it, and write replay.html, gradient_flow.png and recording.json into one folder a model.",
+        description="Train a small convolutional network and a small transformer on handwritten "
+        "digits, record one training step of each exactly as PyTorch runs it, and write "
+        "replay.html, gradient_flow.png and recording.json into one folder a model.",
     )
     demo.add_argument(
         "--device",
@@ -71,9 +70,9 @@ def _parser() -> argparse.ArgumentParser:
 
     record = commands.add_parser(
         "record",
-        help="record a function of yours and write an HTML page",
-        description="Import MODULE from the working directory, call FUNCTION without arguments (it does forward and backward "
-        "itself), and write what happened.",
+        help="record a function of yours, print what happened, write a page",
+        description="Import MODULE from the working directory, call FUNCTION without arguments "
+        "(it does forward and backward itself), and print what happened.",
     )
     record.add_argument("function", metavar="MODULE:FUNCTION", help="for example train:one_step")
     record.add_argument("--html", type=Path, metavar="OUT", help="write a page")
@@ -91,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     notebooks = commands.add_parser(
         "notebooks",
         help="write a learner's copy of the lessons",
-        description="Write the lessons, without answers, into DIR.",
+        description="Write the lessons, without answers, into DIR. No file is overwritten.",
     )
     notebooks.add_argument("folder", type=Path, metavar="DIR")
     notebooks.add_argument(
@@ -110,16 +109,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo(options: argparse.Namespace) -> int:
     device = doors.device(options.device)
+    models = {"convnet": teach.convnet, "transformer": teach.transformer}
+    for name in models:  # before training: an unusable folder is then told at once
+        _make_folder(options.out / name)
     digits = teach.digits()
-    print(
-        f"{len(digits.train_labels)} images of 8x8 digits to learn from, {len(digits.test_labels)} held out; device: {device.type}"
-    )
-    for name, build in (("convnet", teach.convnet), ("transformer", teach.transformer)):
-        folder = options.out / name
-        folder.mkdir(parents=True, exist_ok=True)
-        model = build().to(device)
-        recording = _train_and_record(name, model, digits, device)
-        _write_demo(recording, folder)
+    counts = f"{len(digits.train_labels)} to learn from, {len(digits.test_labels)} held out"
+    print(f"8x8 images of digits: {counts}; device: {device}")
+    for name, build in models.items():
+        recording = _train_and_record(name, build().to(device), digits, device)
+        _write_demo(recording, options.out / name)
     print(f"\nOpen {options.out / 'convnet' / 'replay.html'} in a browser.")
     return OK
 
@@ -127,16 +125,13 @@ def _demo(options: argparse.Namespace) -> int:
 def _train_and_record(
     name: str, model: torch.nn.Module, digits: teach.Digits, device: torch.device
 ) -> Recording:
-    """Train on batches of 64, then record one more step on 16 images with Adam, as it would have
-    gone on.
-    """
+    """Train on batches of 64, then record one more step with Adam, on 16 images."""
     with tqdm(total=STEPS, desc=name, disable=None, leave=False) as bar:
         trained = teach.train(model, digits, steps=STEPS, device=device, on_step=_advance(bar))
-    losses, every = trained.losses, STEPS // 6
+    losses, every = trained.losses, max(1, STEPS // 6)
     curve = " ".join(f"{sum(losses[k : k + every]) / every:.2f}" for k in range(0, STEPS, every))
-    print(
-        f"\n{name}: {sum(parameter.numel() for parameter in model.parameters())} parameters, {STEPS} steps"
-    )
+    parameter_count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"\n{name}: {parameter_count} parameters, {STEPS} steps")
     print(f"  loss, mean of each {every} steps: {curve}")
     print(f"  accuracy on held-out images: {trained.accuracy:.1%}")
     images, labels = digits.train_images[:BATCH].to(device), digits.train_labels[:BATCH].to(device)
@@ -160,14 +155,17 @@ def _advance(bar: Any) -> Callable[[int, float], None]:  # noqa: ANN401 (tqdm ha
 
 def _write_demo(recording: Recording, folder: Path) -> None:
     flow = replay.gradient_flow(recording)
-    recording.save(folder / "recording.json")
-    show.flow_figure(flow).save(folder / "gradient_flow.png")
-    show.to_html(recording, folder / "replay.html")
+    with _writing(folder):
+        written = [
+            recording.save(folder / "recording.json"),
+            show.flow_figure(flow).save(folder / "gradient_flow.png"),
+            show.to_html(recording, folder / "replay.html"),
+        ]
     print("  the recorded step:")
     for record in (recording, flow):
         for line in _first_paragraph(show.describe(record)):
             print(f"    {line}")
-    print(f"  wrote {', '.join(sorted(path.name for path in folder.iterdir()))} into {folder}")
+    print(f"  wrote {', '.join(path.name for path in written)} into {folder}")
 
 
 def _first_paragraph(text: str) -> list[str]:
@@ -176,41 +174,93 @@ def _first_paragraph(text: str) -> list[str]:
 
 def _record(options: argparse.Namespace) -> int:
     function = _load_function(options.function)
+    outputs = [path for path in (options.html, options.json) if path is not None]
+    for path in outputs:  # before the function runs, which may take long
+        _make_folder(path.parent)
+        if path.is_dir():
+            raise _unusable(path, "it is a folder")
     recording = capture.record_step(function, values=options.values)
     print(repr(recording))
     if options.html is not None:
-        print(f"Wrote {show.to_html(recording, options.html)}.")
+        with _writing(options.html):
+            print(f"Wrote {show.to_html(recording, options.html)}.")
     if options.json is not None:
-        print(f"Wrote {recording.save(options.json)}.")
+        with _writing(options.json):
+            print(f"Wrote {recording.save(options.json)}.")
     return OK
 
 
 def _load_function(text: str) -> Callable[[], object]:
-    """The user's function named as module:function; the working directory is importable, as with
-    `python -m`.
+    """The user's function named as module:function.
+
+    The working directory is importable, as with `python -m`.
     """
     module_name, colon, path = text.partition(":")
     if not colon or not module_name or not path:
-        message = f"{text!r} names no function.\nWrite MODULE:FUNCTION, for example train:one_step.\nThe function takes no arguments."
-        raise UserFunctionError(message, function=text)
+        raise _no_function(text, "it names no function", "Write MODULE:FUNCTION")
+    is_name = all(part.isidentifier() for part in module_name.split("."))
+    if not is_name or module_name.endswith(".py"):
+        dotted = ".".join(Path(module_name).with_suffix("").parts)
+        why = f"{module_name!r} is not a module's name"
+        raise _no_function(text, why, f"Write it as in an import: {dotted}:{path}")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name not in (module_name, module_name.partition(".")[0]):
+        if not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the user's module is there; something that it imports is not
-        message = f"There is no module {module_name!r}.\nIt was looked for in {Path.cwd().name}/ and in the environment.\nRun from the folder that holds it."
-        raise UserFunctionError(message, function=text) from error
+        why = f"there is no module {error.name!r} in {Path.cwd().name}/ or in the environment"
+        raise _no_function(text, why, "Run from the folder that holds it") from error
     for name in path.split("."):
         if not hasattr(found, name):
-            message = f"Module {module_name!r} has no {path!r}.\n{name!r} was not found in it.\nNames are case-sensitive."
-            raise UserFunctionError(message, function=text)
+            near = difflib.get_close_matches(name, dir(found), 3)
+            fix = f"Nearest: {', '.join(near)}" if near else "Look at its spelling"
+            raise _no_function(text, f"module {module_name!r} has no {path!r}", fix)
         found = getattr(found, name)
     if not callable(found):
-        message = f"{text!r} is a {type(found).__name__}, not a function.\nIt is called without arguments.\nName a function."
-        raise UserFunctionError(message, function=text)
+        why = f"it is a {type(found).__name__}, not a function"
+        raise _no_function(text, why, "Name a function that does forward and backward")
+    if not _takes_no_arguments(found):
+        why = f"it needs arguments: {path}{inspect.signature(found)}"
+        raise _no_function(text, why, "Name a function that needs none and calls this one")
     return found
+
+
+def _takes_no_arguments(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # a C function without a signature: calling it will tell
+        return True
+    return True
+
+
+def _no_function(text: str, why: str, fix: str) -> UserFunctionError:
+    message = f"{text!r} can't be called: {why}.\n{fix}.\nFor example: train:one_step"
+    return UserFunctionError(message, function=text)
+
+
+def _make_folder(folder: Path) -> None:
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise _unusable(folder, "it may not be written to")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Name the place in what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+
+
+def _unusable(path: Path, why: str) -> OutputError:
+    message = f"{path} can't be written.\nThe reason: {why}.\nChoose another place."
+    return OutputError(message, path=str(path))
 
 
 def _notebooks(options: argparse.Namespace) -> int:

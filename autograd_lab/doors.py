@@ -28,33 +28,33 @@ def device(name: str | None = None) -> torch.device:
     """
     asked = name if name is not None else os.environ.get(VARIABLE, "").strip() or "cpu"
     where = "device()" if name is not None else VARIABLE
+    if asked == "cpu":
+        return torch.device("cpu")  # without waking the accelerator's driver
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     if asked == "auto":
         return accelerator or torch.device("cpu")
+    there = _devices(accelerator)
     try:
         wanted = torch.device(asked)
     except RuntimeError as error:
         message = (
             f"{where} asks for {asked!r}, which is no device that torch knows.\n"
-            f"This machine has: {_available(accelerator)}.\n"
+            f"This machine has: {', '.join(there)}.\n"
             "Use cpu, auto, cuda or mps."
         )
         raise DeviceError(message, asked=asked) from error
-    if wanted.type == "cpu":
-        return wanted
-    count = torch.accelerator.device_count() if accelerator is not None else 0
-    if accelerator is None or wanted.type != accelerator.type or (wanted.index or 0) >= count:
+    if f"{wanted.type}:{wanted.index or 0}" not in ("cpu:0", *there):
         message = (
             f"{where} asks for {asked!r}, which this machine does not have.\n"
-            f"It has: {_available(accelerator)}.\n"
+            f"It has: {', '.join(there)}.\n"
             "Use cpu, or auto to take whatever there is."
         )
         raise DeviceError(message, asked=asked)
     return wanted
 
 
-def _available(accelerator: torch.device | None) -> str:
+def _devices(accelerator: torch.device | None) -> list[str]:
     if accelerator is None:
-        return "cpu"
+        return ["cpu"]
     count = torch.accelerator.device_count()
-    return ", ".join(["cpu", *(f"{accelerator.type}:{number}" for number in range(count))])
+    return ["cpu", *(f"{accelerator.type}:{number}" for number in range(count))]

@@ -19,6 +19,7 @@ __all__ = [
     "MissingValuesError",
     "NewerSchemaError",
     "NodeNotFoundError",
+    "OutputError",
     "ProgressFileError",
     "RecordingError",
     "StepError",
@@ -77,6 +78,12 @@ class MissingValuesError(DamagedFileError):
     """The values file that belongs to a recording is missing or belongs to another one."""
 
     code = "AL203"
+
+
+class OutputError(AutogradLabError):
+    """A file or folder named for a command's results can't be written."""
+
+    code = "AL210"
 
 
 class UnsupportedTorchError(AutogradLabError):

@@ -66,7 +66,7 @@ def imports_by_string(tree):
 
 def imports_of_the_facade(tree):
     """`import autograd_lab` and `from autograd_lab import record`: they lead through every wall."""
-    rooms = {path.stem for path in PACKAGE.iterdir()}
+    rooms = {path.stem for path in PACKAGE.iterdir()} | {"__version__"}
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,0 +1,334 @@
+"""autograd-lab at the shell: what it prints and writes, its exit codes, and its refusals."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import autograd_lab as al
+from autograd_lab import cli, doors
+from autograd_lab.recording import OpCalled
+
+ROOT = Path(__file__).parents[1]
+ONE_STEP = """
+import torch
+
+def one_step():
+    w = torch.ones(3, requires_grad=True)
+    (w * 2).sum().backward()
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Write a module into an empty working directory; forget it after the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
+
+    def write(text=ONE_STEP, file="my_training.py"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text, "utf-8")
+
+    yield write
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def short_demo(monkeypatch):
+    monkeypatch.setattr(cli, "STEPS", 6)
+    monkeypatch.delenv(doors.VARIABLE, raising=False)
+
+
+def shell(*arguments, cwd, **environment):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-m", "autograd_lab.cli", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+# what the shell itself sees
+
+
+def test_a_user_records_a_function_from_the_folder_it_lies_in(tmp_path):
+    (tmp_path / "my_training.py").write_text(ONE_STEP, "utf-8")
+    run = shell("record", "my_training:one_step", "--html", "a page.html", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "MulBackward0" in run.stdout
+    assert run.stdout.endswith("Wrote a page.html.\n")
+    assert (tmp_path / "a page.html").is_file()
+
+
+def test_a_failure_is_one_message_on_stderr_and_exit_code_1(tmp_path):
+    run = shell("record", "absent:step", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("autograd-lab: 'absent:step' can't be called: there is no module")
+    assert "Traceback" not in run.stderr
+
+
+# how it is called
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"autograd-lab {al.__version__}\n"
+
+
+def test_help_mentions_every_command(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main(["--help"])
+    words = capsys.readouterr().out.split()
+    assert {"demo", "record", "notebooks", "check", "--version"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("command", "phrases"),
+    [
+        ("demo", ["--device", "--out DIR", "default: demo-out", "gradient_flow.png"]),
+        ("record", ["MODULE:FUNCTION", "--html OUT", "--json OUT", "train:one_step"]),
+        ("notebooks", ["DIR", "--with-outputs"]),
+        ("check", ["what would not work"]),
+    ],
+)
+def test_help_of_a_command_names_its_options(capsys, command, phrases):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert [phrase for phrase in phrases if phrase not in text] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["paint"],
+        ["record"],
+        ["record", "a:b", "--values", "some"],
+        ["notebooks"],
+        ["demo", "--steps", "3"],
+        ["check", "everything"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_call_is_exit_code_2_and_shows_how(capsys, arguments):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        cli.main(arguments)
+    assert "usage: autograd-lab" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_exit_code_130_without_a_traceback(program, capsys):
+    program("def step():\n    raise KeyboardInterrupt")
+    assert cli.main(["record", "my_training:step"]) == 130
+    assert capsys.readouterr().err == "autograd-lab: interrupted.\n"
+
+
+# record
+
+
+def test_record_prints_the_recording_and_writes_what_was_asked_for(program, tmp_path, capsys):
+    program()
+    arguments = ["record", "my_training:one_step", "--html", "new/p.html", "--json", "s.json"]
+    assert cli.main(arguments) == 0
+    recording = al.load_recording("s.json")
+    wrote = f"Wrote {Path('new/p.html')}.\nWrote s.json.\n"
+    assert capsys.readouterr().out == f"{recording!r}\n{wrote}"
+    assert (tmp_path / "new/p.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_record_writes_nothing_that_was_not_asked_for(program, tmp_path):
+    program()
+    assert cli.main(["record", "my_training:one_step"]) == 0
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["my_training.py"]
+
+
+@pytest.mark.parametrize("values", ["none", "auto", "all"])
+def test_record_keeps_as_much_of_tensors_as_it_is_told(program, values):
+    program()
+    cli.main(["record", "my_training:one_step", "--values", values, "--json", "s.json"])
+    recording = al.load_recording("s.json")
+    details = [event.outputs[0].detail for event in recording.events_of(OpCalled)]
+    assert recording.meta.values == values
+    assert [detail is None for detail in details] == [values == "none"] * len(details)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name"),
+    [
+        ("lab/train.py", ONE_STEP, "lab.train:one_step"),
+        (
+            "train.py",
+            f"{ONE_STEP}\nclass Run:\n    step = staticmethod(one_step)",
+            "train:Run.step",
+        ),
+        ("train.py", f"{ONE_STEP}\ndef step(times=1, *rest, **options): one_step()", "train:step"),
+    ],
+    ids=["in a package", "in a class", "with defaults"],
+)
+def test_record_finds_a_function(program, file, text, name):
+    program(text, file)
+    assert cli.main(["record", name]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("my_training", "it names no function.\nWrite MODULE:FUNCTION."),
+        ("my_training:", "it names no function."),
+        (":one_step", "it names no function."),
+        ("my_training.py:one_step", "Write it as in an import: my_training:one_step."),
+        ("lab/my_training.py:one_step", "Write it as in an import: lab.my_training:one_step."),
+        (".my_training:one_step", "'.my_training' is not a module's name"),
+        ("my_trainign:one_step", "there is no module 'my_trainign' in "),
+        ("absent.part:one_step", "there is no module 'absent' in "),
+        ("lab.absent:one_step", "there is no module 'lab.absent' in "),
+        ("my_training:one_stop", "has no 'one_stop'.\nNearest: one_step."),
+        ("my_training:zzz", "has no 'zzz'.\nLook at its spelling."),
+        ("my_training:number", "it is a int, not a function."),
+        ("my_training:needs", "it needs arguments: needs(x, y=2)."),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_refused(program, capsys, name, phrase):
+    program(f"{ONE_STEP}\nnumber = 3\ndef needs(x, y=2): pass")
+    program("", "lab/__init__.py")
+    assert cli.main(["record", name]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"autograd-lab: '{name}' can't be called: ")
+    assert phrase in message
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("import absent_package", ModuleNotFoundError),
+        ("def step(: pass", SyntaxError),
+        ("raise OSError('while importing')", OSError),
+        ("def step(): open('absent.txt')", FileNotFoundError),
+        ("def step(): return 1 / 0", ZeroDivisionError),
+        ("import torch\ndef step(): torch.ones(1).backward()", RuntimeError),
+        ("def step(): raise SystemExit(7)", SystemExit),
+    ],
+    ids=["missing import", "syntax", "file at import", "file", "division", "torch", "exit"],
+)
+def test_an_exception_of_the_user_passes_through_unchanged(program, text, error):
+    program(text)
+    with pytest.raises(error) as caught:
+        cli.main(["record", "my_training:step", "--html", "page.html"])
+    assert caught.type is error
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("option", ["--html", "--json"])
+@pytest.mark.parametrize("place", [".", "my_training.py/page.html"], ids=["folder", "in a file"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_function_runs(
+    program, capsys, option, place
+):
+    program("def step(): raise AssertionError")
+    assert cli.main(["record", "my_training:step", option, place]) == 1
+    message = capsys.readouterr().err
+    assert "can't be written.\nThe reason: " in message
+    assert message.endswith("Choose another place.\n")
+
+
+def test_a_folder_without_write_permission_is_refused(program, monkeypatch, capsys):
+    program("def step(): raise AssertionError")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    assert cli.main(["record", "my_training:step", "--html", "page.html"]) == 1
+    assert "it may not be written to" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_after_the_recording_is_printed(program, monkeypatch, capsys):
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    program()
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert cli.main(["record", "my_training:one_step", "--json", "s.json"]) == 1
+    printed = capsys.readouterr()
+    assert "MulBackward0" in printed.out
+    assert "s.json can't be written.\nThe reason: No space left on device." in printed.err
+
+
+# demo
+
+
+def test_demo_writes_a_folder_for_each_model_and_says_what_it_saw(short_demo, tmp_path, capsys):
+    out = tmp_path / "with a space"
+    assert cli.main(["demo", "--out", str(out)]) == 0
+    written = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    files = ["replay.html", "gradient_flow.png", "recording.json"]
+    assert written == {
+        str(Path(model, name)) for model in ("convnet", "transformer") for name in files
+    }
+    text, errors = capsys.readouterr()
+    assert errors == ""  # a progress bar is for terminals
+    assert text.count("accuracy on held-out images: ") == 2
+    assert f"Open {out / 'convnet' / 'replay.html'} in a browser." in text
+    for model in ("convnet", "transformer"):
+        recording = al.load_recording(out / model / "recording.json")
+        assert repr(recording).splitlines()[0] in text
+
+
+def test_demo_refuses_a_file_as_its_folder_before_it_trains(short_demo, tmp_path, capsys):
+    (tmp_path / "taken").write_text("mine", "utf-8")
+    assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1
+    assert f"{tmp_path / 'taken' / 'convnet'} can't be written." in capsys.readouterr().err
+    assert (tmp_path / "taken").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99"])
+def test_demo_refuses_a_device_that_is_not_there(tmp_path, monkeypatch, capsys, device):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["demo", "--device", device]) == 1
+    assert f"asks for '{device}'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_demo_names_a_wrong_environment_variable(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(doors.VARIABLE, "nonsense")
+    assert cli.main(["demo"]) == 1
+    assert f"{doors.VARIABLE} asks for 'nonsense'" in capsys.readouterr().err
+
+
+# notebooks and check
+
+
+def test_notebooks_writes_the_learners_copy(tmp_path, capsys):
+    assert cli.main(["notebooks", str(tmp_path / "learn")]) == 0
+    lesson = json.loads((tmp_path / "learn/01_tape.ipynb").read_text("utf-8"))
+    assert [cell["outputs"] for cell in lesson["cells"] if cell.get("outputs")] == []
+    assert "01_tape.ipynb: written" in capsys.readouterr().out
+
+
+def test_notebooks_keeps_outputs_where_asked(tmp_path):
+    assert cli.main(["notebooks", str(tmp_path / "read"), "--with-outputs"]) == 0
+    lesson = json.loads((tmp_path / "read/01_tape.ipynb").read_text("utf-8"))
+    assert any(cell.get("outputs") for cell in lesson["cells"])
+
+
+def test_notebooks_refuses_a_file_as_its_folder(tmp_path, capsys):
+    (tmp_path / "taken").write_text("mine", "utf-8")
+    assert cli.main(["notebooks", str(tmp_path / "taken")]) == 1
+    assert "taken" in capsys.readouterr().err
+
+
+def test_check_says_that_this_machine_is_ready(monkeypatch, capsys):
+    monkeypatch.delenv(doors.VARIABLE, raising=False)
+    assert cli.main(["check"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("setup: ok\n")
+    assert re.search(r"^torch \d", text, re.MULTILINE)
+
+
+def test_check_fails_where_the_device_is_wrong(monkeypatch, capsys):
+    monkeypatch.setenv(doors.VARIABLE, "nonsense")
+    assert cli.main(["check"]) == 1
+    assert "asks for 'nonsense'" in capsys.readouterr().out
