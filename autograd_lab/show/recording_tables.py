@@ -139,7 +139,7 @@ def formula_table(recording: Recording) -> Table:
             key = (node.short_name, node.formula)
             rules[key] = rules.get(key, 0) + 1
     rows = [
-        (name if number == 0 else "", line, f"{times}" if number == 0 else "")
+        (name, line, f"{times}" if number == 0 else "")
         for (name, formula), times in sorted(rules.items())
         for number, line in enumerate(formula.splitlines())
     ]

@@ -29,7 +29,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """A function that opens a file and returns (page, what went wrong): errors, requests that leave."""
+    """A function that opens a file and returns (page, errors and requests that leave)."""
     contexts = []
 
     def open_file(path, width=1024, height=768, theme="light"):

@@ -120,3 +120,12 @@ def test_paper_is_always_light(open_page, pages):
         page.evaluate("() => getComputedStyle(document.body).backgroundColor")
         == "rgb(255, 255, 255)"
     )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["problems", "failed", "chain", "empty"])
+def test_axe_finds_nothing(open_page, pages, name, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page, _ = open_page(pages[name], theme=theme)
+    found = axe.run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
