@@ -136,6 +136,7 @@ def _train_and_record(
     print(f"  accuracy on held-out images: {trained.accuracy:.1%}")
     images, labels = digits.train_images[:BATCH].to(device), digits.train_labels[:BATCH].to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
+    optimizer.zero_grad()  # else the last training step's gradients would be added to
     model.train()
     with capture.record(model) as recorder:
         loss = F.cross_entropy(model(images), labels)

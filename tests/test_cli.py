@@ -11,7 +11,7 @@ import pytest
 
 import autograd_lab as al
 from autograd_lab import cli, doors
-from autograd_lab.recording import OpCalled
+from autograd_lab.recording import GradAccumulated, OpCalled
 
 ROOT = Path(__file__).parents[1]
 ONE_STEP = """
@@ -274,6 +274,9 @@ def test_demo_writes_a_folder_for_each_model_and_says_what_it_saw(short_demo, tm
     for model in ("convnet", "transformer"):
         recording = al.load_recording(out / model / "recording.json")
         assert repr(recording).splitlines()[0] in text
+        accumulated = list(recording.events_of(GradAccumulated))
+        assert accumulated
+        assert [event.before for event in accumulated] == [None] * len(accumulated)
 
 
 def test_demo_refuses_a_file_as_its_folder_before_it_trains(short_demo, tmp_path, capsys):
