@@ -58,7 +58,8 @@ class _Assembler:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.shots = tape.shots
-        self.names = name_tensors(tape)
+        self.raw_ops = [RawOp(*facts) for facts in tape.ops]
+        self.names = name_tensors(tape, self.raw_ops)
         self.lines: dict[tuple[CodeType, int], SourceLine] = {}
         self.storages: dict[int, int] = {}
         self.snapshots: dict[int, Snapshot] = {}
@@ -66,7 +67,7 @@ class _Assembler:
         self.tensor_ids = {row: TensorId(number) for number, row in enumerate(firsts)}
         self.made_by = {
             number: OpId(op)
-            for op, raw in enumerate(tape.ops)
+            for op, raw in enumerate(self.raw_ops)
             if raw.thread == 0
             for number in range(raw.first_node, max(raw.end_node, _end_of_last_node(raw)))
         }
@@ -78,7 +79,7 @@ class _Assembler:
         for number, op in enumerate(makers):
             if op is not None:
                 made.setdefault(op, []).append(NodeId(number))
-        ops = [self._op(OpId(k), raw, made.get(OpId(k), [])) for k, raw in enumerate(tape.ops)]
+        ops = [self._op(OpId(k), raw, made.get(OpId(k), [])) for k, raw in enumerate(self.raw_ops)]
         nodes = [
             self._node(number, raw, None if op is None else ops[op])
             for number, (raw, op) in enumerate(zip(tape.nodes, makers, strict=True))
@@ -111,14 +112,12 @@ class _Assembler:
         op = self.made_by.get(raw.sequence_number)
         if op is None or raw.leaf is not None:
             return None
-        last = self.tape.ops[op].last_node
+        last = self.raw_ops[op].last_node
         agrees = last is None or last[0] != raw.sequence_number or last[1] == raw.name
         return op if agrees else None
 
     def _tensor(self, row: int) -> TensorRef:
-        meta, flags = self.shots.metas[row], self.shots.flags[row]
-        assert meta is not None
-        shape, dtype, device = meta
+        (shape, dtype, device), flags = self.shots.meta(row), self.shots.flags[row]
         return TensorRef(
             id=self.tensor_ids[row],
             shape=tuple(int(size) for size in shape),
@@ -209,8 +208,7 @@ class _Assembler:
         if known is not None:
             return known
         shots, origin = self.shots, self.shots.origins[row]
-        meta, extra, norm = shots.metas[origin], shots.extras.get(row), shots.norm(row)
-        assert meta is not None
+        meta, extra, norm = shots.meta(row), shots.extras.get(row), shots.norm(row)
         self.snapshots[row] = snapshot = Snapshot(
             tensor=self.tensor_ids[origin],
             version=shots.versions[row],
@@ -230,7 +228,7 @@ class _Assembler:
         when: dict[str, Any] = {"thread": thread, "inside": inside}
         match kind:
             case "op":
-                op = self.tape.ops[facts[0]]
+                op = self.raw_ops[facts[0]]
                 outputs = tuple(map(self._snapshot, op.outputs))
                 inputs = tuple(self._snapshot(row) for row, _ in op.new_inputs)
                 return [OpCalled(op=OpId(facts[0]), outputs=outputs, inputs=inputs, **when)]
@@ -329,7 +327,7 @@ class _Assembler:
             return ProblemSeen(kind="exception", text=text, pass_id=number, **when)
         raw = self.tape.nodes[failed_in]
         op = self._maker(raw)
-        place = None if op is None else self._line(self.tape.ops[op].place)
+        place = None if op is None else self._line(self.raw_ops[op].place)
         made = f", made at {place.place}" if place else ""
         text = f"Backward {number} raised in {raw.name}{made}: {error}"
         return ProblemSeen(
@@ -340,7 +338,7 @@ class _Assembler:
         """(storage, call) for each in-place call, in order."""
         return [
             (self.storages[storage], OpId(number))
-            for number, raw in enumerate(self.tape.ops)
+            for number, raw in enumerate(self.raw_ops)
             for storage in raw.storages
             if storage in self.storages
         ]

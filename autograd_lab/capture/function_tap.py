@@ -128,13 +128,14 @@ class FunctionTap(TorchFunctionMode):
         if place.optimizer is not None:
             self._write_optimizer_call(state.index, state.inside, place, args)
             return
-        inputs, fresh = [], []
+        inputs: list[int] = []
+        fresh: list[tuple[int, tuple[int | str, ...]]] = []
+        find, is_taken = shots.find, shots.is_taken
         for position, tensor in _positions(args, kwargs):
-            row, is_new = tape.meet_input(tensor)
+            row = find(tensor)
+            if row is None or not is_taken[row]:
+                row = self._meet_input(tensor, row, position, frame, fresh)
             inputs.append(row)
-            if is_new:
-                fresh.append((row, position))
-                self._name_leaf(tensor, shots.origins[row], frame)
         last_node = None
         if outputs:
             node = outputs[0].grad_fn
@@ -146,23 +147,45 @@ class FunctionTap(TorchFunctionMode):
             rows = [shots.shoot(tensor) for tensor in outputs]
         written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
         is_direct = frame.f_code is place.code
-        tape.events.append(("op", state.index, state.inside, len(tape.ops)))
-        tape.ops.append(
-            RawOp(
-                func,
-                place,
-                inputs,
-                rows,
-                state.index,
-                before,
-                after,
-                last_node,
-                inplace,
-                is_direct,
-                fresh,
-                written,
-            )
+        facts = (
+            inputs,
+            rows,
+            state.index,
+            before,
+            after,
+            last_node,
+            inplace,
+            is_direct,
+            fresh,
+            written,
         )
+        tape.events.append(("op", state.index, state.inside, len(tape.ops)))
+        tape.ops.append((func, place, *facts))
+
+    def _meet_input(
+        self,
+        tensor: torch.Tensor,
+        row: int | None,
+        position: tuple[int | str, ...],
+        frame: FrameType,
+        fresh: list[tuple[int, tuple[int | str, ...]]],
+    ) -> int:
+        """The row of an input whose value is not on the tape.
+
+        At `values="none"` parameters stay unmeasured: they are no outputs of the recorded calls.
+        """
+        tape, shots = self.tape, self.tape.shots
+        if not shots.keeps_values and isinstance(tensor, torch.nn.Parameter):
+            if row is None:
+                row = shots.identify(tensor)
+                tape.parameters.append(row)
+            return row
+        row = shots.shoot(tensor)
+        fresh.append((row, position))
+        name = global_name(user_frame(frame), tensor) if row not in tape.tensor_names else None
+        if name is not None:
+            tape.tensor_names[shots.origins[row]] = name
+        return row
 
     def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> int:
         """A view's norm is its base's: measured once."""
@@ -172,15 +195,6 @@ class FunctionTap(TorchFunctionMode):
             if source is not None:
                 return self.tape.shots.share(tensor, source)
         return self.tape.shots.shoot(tensor)
-
-    def _name_leaf(self, tensor: torch.Tensor, number: int, frame: FrameType) -> None:
-        if number in self.tape.tensor_names:
-            return
-        name = self.tape.places.parameter_names.get(id(tensor)) if tensor.is_leaf else None
-        if name is None:
-            name = global_name(user_frame(frame), tensor)
-        if name is not None:
-            self.tape.tensor_names[number] = name
 
     def _write_optimizer_call(
         self, thread: int, inside: int | None, place: Place, args: tuple[Any, ...]

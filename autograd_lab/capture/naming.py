@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from .expressions import argument_name, target_name
@@ -10,14 +12,14 @@ from .tape import RawOp, Tape
 __all__ = ["name_tensors"]
 
 
-def name_tensors(tape: Tape) -> dict[int, str]:
+def name_tensors(tape: Tape, ops: Sequence[RawOp]) -> dict[int, str]:
     """Names by the tensor's first row: parameter paths and globals met on the way, then variables.
 
     Of the calls on one line, the last one's output gets the variable that the line assigns to.
     """
     names, last = dict(tape.tensor_names), {}
     origins = tape.shots.origins
-    for op in tape.ops:
+    for op in ops:
         code, instruction = op.place.code, op.place.instruction
         if code is None:
             continue

@@ -10,6 +10,7 @@ and dies with the frame.
 from __future__ import annotations
 
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -65,40 +66,31 @@ class Places:
     """
 
     entry: CodeType | None = None
-    parameter_names: dict[int, str] = field(default_factory=dict)
+    has_scripted: bool = False
     _paths: dict[int, str] = field(default_factory=dict)
-    _roots: list[nn.Module] = field(default_factory=list)
+    _roots: list[tuple[str, nn.Module]] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
 
-    def add_root(self, module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Parameter]]:
-        """Learn the paths of a module tree and the names of its parameters, and return the latter;
-        the tree is held until
-        `forget`. The same as `named_modules` and `named_parameters`, in one walk.
-        """
-        self._roots.append(module)
-        found = []
+    def add_root(self, module: nn.Module, prefix: str = "") -> None:
+        """Learn the paths of a module tree; the tree is held until `forget`."""
+        self._roots.append((prefix, module))
         stack = [(prefix, module)]
+        paths = self._paths
         while stack:
             path, child = stack.pop()
-            if id(child) in self._paths:
-                continue
-            self._paths[id(child)] = path
-            dot = f"{path}." if path else ""
-            for name, parameter in child._parameters.items():
-                if parameter is not None and id(parameter) not in self.parameter_names:
-                    self.parameter_names[id(parameter)] = dot + name
-                    found.append((dot + name, parameter))
-            children = [
-                (dot + name, inner) for name, inner in child._modules.items() if inner is not None
-            ]
-            stack.extend(reversed(children))
-        return found
+            if id(child) not in paths:
+                paths[id(child)] = path
+                self.has_scripted |= isinstance(child, torch.jit.ScriptModule)
+                dot = f"{path}." if path else ""
+                for name, inner in child._modules.items():
+                    if inner is not None:
+                        stack.append((dot + name, inner))
 
-    @property
-    def roots(self) -> tuple[nn.Module, ...]:
-        """The module trees met so far."""
-        return tuple(self._roots)
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parameters of all trees, in their modules' order."""
+        for prefix, module in self._roots:
+            yield from module.named_parameters(prefix)
 
     def forget(self) -> None:
         """Let go of the modules."""

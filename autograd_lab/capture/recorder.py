@@ -12,7 +12,6 @@ import torch
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from autograd_lab import torch_private
 from autograd_lab.errors import RecordingError
 from autograd_lab.recording import Recording
 
@@ -166,13 +165,7 @@ class Recorder:
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape
         inner = getattr(model, "_orig_mod", model)  # of torch.compile
-        with torch_private.without_torch_function():
-            tape.meet_parameters(tape.places.add_root(inner))
-        if any(isinstance(module, torch.jit.ScriptModule) for module in inner.modules()):
-            tape.not_seen["scripted"] = (
-                "The model holds scripted modules: TorchScript runs their calls in C++, so their forward is not seen. "
-                "Record the eager module to see inside."
-            )
+        tape.places.add_root(inner)
         if isinstance(inner, DistributedDataParallel):
             tape.not_seen["ddp"] = (
                 "Under DistributedDataParallel the gradients here are this rank's own, before the reduction."

@@ -17,7 +17,11 @@ __all__ = ["read_slots"]
 
 
 def read_slots(node: Any, shots: Shots) -> Sequence[RawSlot]:  # noqa: ANN401 (a C++ class)
-    """The node's saved tensors: shape, version and bytes, never the tensor. The caller has switched off torch functions."""
+    """The node's saved tensors: shape, version and bytes, never the tensor itself.
+
+    The caller has switched off torch functions. Only a tensor that was ever written in place is
+    unpacked, to hear whether torch will refuse it.
+    """
     slots: list[RawSlot] = []
     for name, value_name, raw in torch_private.raw_saved(node):
         hook = raw.unpack_hook
@@ -25,36 +29,31 @@ def read_slots(node: Any, shots: Shots) -> Sequence[RawSlot]:  # noqa: ANN401 (a
             packed_by = getattr(hook, "__qualname__", type(hook).__qualname__)
             slots.append(RawSlot(name, packed_by=packed_by.replace(".<locals>", "")))
             continue
-        problem = None
+        tensor = raw.data
+        if tensor is None:  # not needed, or freed
+            problem = _refusal(node, value_name, raw)
+            if problem is not None:
+                slots.append(RawSlot(name, problem=problem))
+            continue
         try:
-            tensor = torch_private.saved_value(node, value_name, raw)
-        except RuntimeError as error:
-            tensor, problem = raw.data, _problem(str(error))
-        if tensor is not None:
-            slots.append(_slot(name, tensor, shots, problem))
-        elif problem is not None:
-            slots.append(RawSlot(name, problem=problem))
+            version = tensor._version
+        except RuntimeError:  # an inference tensor has none
+            version = None
+        problem = _refusal(node, value_name, raw) if version else None
+        storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
+        nbytes = tensor.numel() * tensor.itemsize
+        row, shape, dtype = shots.find(tensor), tensor.shape, tensor.dtype
+        slots.append(RawSlot(name, shape, dtype, version, nbytes, storage, row, None, problem))
     return slots or ()
 
 
-def _slot(name: str, tensor: torch.Tensor, shots: Shots, problem: str | None) -> RawSlot:
+def _refusal(node: Any, value_name: str, raw: Any) -> str | None:  # noqa: ANN401
+    """What torch would raise on unpacking, in few words."""
     try:
-        version = tensor._version
-    except RuntimeError:  # an inference tensor
-        version = None
-    storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
-    nbytes = tensor.numel() * tensor.itemsize
-    return RawSlot(
-        name,
-        tensor.shape,
-        tensor.dtype,
-        version,
-        nbytes,
-        storage,
-        shots.find(tensor),
-        None,
-        problem,
-    )
+        torch_private.saved_value(node, value_name, raw)
+    except RuntimeError as error:
+        return _problem(str(error))
+    return None
 
 
 def _problem(message: str) -> str | None:

@@ -71,9 +71,9 @@ class Shots:
         self.versions: list[int | None] = []
         self.origins: list[int] = []
         self.flags: list[int] = []
-        self.metas: list[tuple[torch.Size, torch.dtype, torch.device] | None] = []
-        self.norms: list[float | None] = []
-        self.is_taken: list[bool] = []
+        self.is_taken = bytearray()
+        self.metas: dict[int, tuple[torch.Size, torch.dtype, torch.device]] = {}
+        self.norms: dict[int, float] = {}
         self.extras: dict[int, Extra] = {}
         self._refs: list[ref[torch.Tensor]] = []
         self._rows: dict[int, int] = {}
@@ -92,7 +92,10 @@ class Shots:
     def identify(self, tensor: torch.Tensor) -> int:
         """The last row of a tensor; a new one, without a measurement, at the first meeting."""
         row = self.find(tensor)
-        return self._new_row(tensor, None, _flags(tensor)) if row is None else row
+        if row is None:
+            row = self._new_row(tensor, None, _flags(tensor))
+            self.metas[row] = tensor.shape, tensor.dtype, tensor.device
+        return row
 
     def shoot(self, tensor: torch.Tensor, flags: int | None = None) -> int:
         """Take a snapshot and return its row; an unchanged version is measured once.
@@ -109,8 +112,19 @@ class Shots:
             row = self._new_row(tensor, self.origins[row], 0)
         else:
             self.versions[row] = _version(tensor)
-        self.is_taken[row] = True
-        self._take(tensor, row)
+        self.is_taken[row] = 1
+        if type(tensor) is not torch.Tensor or self.may_be_wrapped or self.versions[row] is None:
+            self._take_unusual(tensor, row)
+            return row
+        alias = tensor.detach()
+        nbytes = alias.numel() * alias.itemsize
+        if nbytes >= LARGE_NBYTES and alias.is_cpu:
+            self._measure([(row, alias)])
+        else:
+            self._pending.append((row, alias))
+            self._pending_nbytes += nbytes
+            if self._pending_nbytes > BATCH_NBYTES:
+                self._flush()
         return row
 
     def share(self, tensor: torch.Tensor, source: int, flags: int | None = None) -> int:
@@ -123,8 +137,9 @@ class Shots:
         else:
             origin = None if row is None else self.origins[row]
             row = self._new_row(tensor, origin, _flags(tensor) if flags is None else flags)
-            self.is_taken[row] = True
+            self.is_taken[row] = 1
             self.extras[row] = Extra(same_as=source)
+            self.metas[row] = tensor.shape, tensor.dtype, CPU if tensor.is_cpu else tensor.device
         return row
 
     def current(self, tensor: torch.Tensor) -> int | None:
@@ -153,7 +168,9 @@ class Shots:
             fetch(pictures.values())
         for row, picture in pictures.items():
             if picture.sampled_from is None:
-                self.norms[row] = norm_of(picture.data)
+                norm = norm_of(picture.data)
+                if norm is not None:
+                    self.norms[row] = norm
                 self.extras[row].is_finite = bool(np.isfinite(picture.data).all())
         self._rows.clear()
         self._refs.clear()
@@ -178,15 +195,19 @@ class Shots:
             return self.is_finite(extra.same_as)
         if extra is not None and extra.is_finite is not None:
             return extra.is_finite
-        norm = self.norms[row]
+        norm = self.norms.get(row)
         return None if norm is None else math.isfinite(norm)
+
+    def meta(self, row: int) -> tuple[Sequence[int], torch.dtype, torch.device]:
+        """Shape, dtype and device of a row's tensor."""
+        return self.metas.get(row) or self.metas.get(self.origins[row]) or ((), torch.float32, CPU)
 
     def norm(self, row: int) -> float | None:
         """The 2-norm; None where it could not be read."""
         extra = self.extras.get(row)
-        return (
-            self.norms[row] if extra is None or extra.same_as is None else self.norm(extra.same_as)
-        )
+        if extra is not None and extra.same_as is not None:
+            return self.norm(extra.same_as)
+        return self.norms.get(row)
 
     def note(self, row: int) -> str | None:
         """Why there is no number."""
@@ -196,38 +217,30 @@ class Shots:
         return extra.note if extra.same_as is None else self.note(extra.same_as)
 
     def _new_row(self, tensor: torch.Tensor, origin: int | None, flags: int) -> int:
-        version = _version(tensor)
+        try:
+            version = tensor._version
+        except RuntimeError:  # an inference tensor has none
+            version = None
         with self._lock:
-            row = len(self.origins)
-            self._refs.append(ref(tensor))
+            row = len(self.versions)
             self.versions.append(version)
+            self._refs.append(ref(tensor))
             self.origins.append(row if origin is None else origin)
             self.flags.append(flags)
-            self.metas.append(None)
-            self.norms.append(None)
-            self.is_taken.append(False)
+            self.is_taken.append(0)
             self._rows[id(tensor)] = row
-        if flags & IS_PARAMETER or not flags & IS_LEAF:
-            self.metas[row] = tensor.shape, tensor.dtype, CPU if tensor.is_cpu else tensor.device
         return row
 
-    def _take(self, tensor: torch.Tensor, row: int) -> None:
+    def _take_unusual(self, tensor: torch.Tensor, row: int) -> None:
         if type(tensor) not in PLAIN_TYPES and torch_private.has_own_dispatch(type(tensor)):
             self._note(row, tensor, f"a {type(tensor).__name__}, whose numbers are its own affair")
         elif self.may_be_wrapped and torch_private.batched_or_wrapped(tensor):
             self._note(row, tensor, "inside vmap or a functorch transform")
-        elif self.versions[row] is None:  # an inference tensor
+        elif self.versions[row] is None:
             self._measure([(row, tensor)])
         else:
-            alias = tensor.detach()
-            nbytes = alias.numel() * alias.itemsize
-            if nbytes >= LARGE_NBYTES and alias.is_cpu:
-                self._measure([(row, alias)])
-                return
-            self._pending.append((row, alias))
-            self._pending_nbytes += nbytes
-            if self._pending_nbytes > BATCH_NBYTES:
-                self._flush()
+            self._pending.append((row, tensor.detach()))
+            self._pending_nbytes += tensor.numel() * tensor.itemsize
 
     def _note(self, row: int, tensor: torch.Tensor, note: str) -> None:
         self.metas[row] = tensor.shape, tensor.dtype, tensor.device

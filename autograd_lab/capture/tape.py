@@ -7,7 +7,7 @@ strings built, nothing worked out that can be worked out later.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -112,7 +112,7 @@ class Tape:
         self.shots = Shots(values, budget_nbytes)
         self.places = Places()
         self.events: list[tuple[Any, ...]] = []
-        self.ops: list[RawOp] = []
+        self.ops: list[tuple[Any, ...]] = []  # RawOp's fields
         self.nodes: list[RawNode] = []
         self.tensor_names: dict[int, str] = {}  # by the tensor's first row
         self.parameters: list[int] = []  # rows that are measured only where NaN or Inf turned up
@@ -133,27 +133,11 @@ class Tape:
             state = self._threads.setdefault(ident, ThreadState(len(self._threads)))
         return state
 
-    def meet_input(self, tensor: torch.Tensor) -> tuple[int, bool]:
-        """The row of a call's input, and whether a value of it was taken just now."""
-        shots = self.shots
-        row = shots.find(tensor)
-        if row is not None and shots.is_taken[row]:
-            return row, False
-        if not shots.keeps_values and type(tensor) is torch.nn.Parameter:
-            return (self._meet_parameter(tensor) if row is None else row), False
-        return shots.shoot(tensor), True
-
-    def meet_parameters(self, named: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Give a model's parameters their names."""
-        for name, parameter in named:
-            row = self.shots.find(parameter)
-            row = self._meet_parameter(parameter) if row is None else row
+    def meet_parameters(self) -> None:
+        """Give the parameters of the modules that were met their names; unused ones are in the recording too."""
+        for name, parameter in self.places.named_parameters():
+            row = self.shots.identify(parameter)
             self.tensor_names.setdefault(self.shots.origins[row], name)
-
-    def _meet_parameter(self, parameter: torch.Tensor) -> int:
-        row = self.shots.identify(parameter)
-        self.parameters.append(row)
-        return row
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
@@ -168,8 +152,14 @@ class Tape:
 
     def let_go(self) -> None:
         """Forget everything that belongs to the user's program."""
+        if self.places.has_scripted:
+            self.not_seen["scripted"] = (
+                "The model holds scripted modules: TorchScript runs their calls in C++, so their "
+                "forward is not seen. Record the eager module to see inside."
+            )
         try:
             with torch_private.unseen():
+                self.meet_parameters()
                 self.shots.flush()
                 if self.shots.saw_bad:
                     self.parameter_shots = self.shots.measure_unchanged(self.parameters)
