@@ -1,4 +1,4 @@
-"""Run a program plain and recorded, and turn all that can be seen of a run into values that compare by bytes."""
+"""Run a program plain and recorded; turn all that a run shows into values that compare by bytes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(program: Callable[[], object], *, seed: int = 0) -> Outcome:
 def recorded(
     program: Callable[[], object], *, seed: int = 0, **settings
 ) -> tuple[Outcome, Recording]:
-    """Run a program inside a block; the block is inside the run, so what it changes outside is seen too."""
+    """Run a program with a block around it; what the block itself changes is seen too."""
     recorder = al.record(**settings)
 
     def inside():
@@ -82,7 +82,7 @@ def seed_all(seed: int) -> None:
 
 
 def seen(value: object) -> object:
-    """A value that is equal exactly when the tensors in `value` have the same bytes, layouts and flags."""
+    """A value that is equal exactly when all tensors have the same bytes, layouts and flags."""
     if isinstance(value, torch.Tensor):
         return seen_tensor(value)
     if isinstance(value, dict):
