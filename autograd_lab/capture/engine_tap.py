@@ -11,6 +11,7 @@ back. Calls that C++ makes are not seen.
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -39,31 +40,36 @@ class EngineTap:
 
     _active: list[EngineTap] = []
     _plain: torch_private.EngineCall | None = None
+    _is_installed = False
+    _numbers = itertools.count()  # never an address: nodes keep the key, and addresses come again
     _lock = threading.RLock()
 
     def __init__(self, tape: Tape, functions: FunctionTap) -> None:
         self.tape = tape
         self.functions = functions
-        self.metadata_key = f"autograd_lab.node.{id(tape)}"
+        self.metadata_key = f"autograd_lab.node.{next(EngineTap._numbers)}"
 
     def start(self) -> None:
         """Replace the entry to the engine, if no other recorder has done so."""
         with EngineTap._lock:
-            if EngineTap._plain is None:
+            if not EngineTap._is_installed:
                 EngineTap._plain = torch_private.engine_function()
                 torch_private.set_engine_function(_watched_engine_call)
+                EngineTap._is_installed = True
             EngineTap._active = [*EngineTap._active, self]
 
     def stop(self) -> None:
-        """Put the entry back with the last recorder, unless somebody has replaced it since: then
-        ours passes straight through.
+        """Put the entry back with the last recorder, unless somebody has replaced it since.
+
+        Whoever still has ours (another thread that is about to call it, a module imported inside
+        the block) is passed straight through.
         """
         with EngineTap._lock:
             EngineTap._active = [tap for tap in EngineTap._active if tap is not self]
             if not EngineTap._active and torch_private.engine_function() is _watched_engine_call:
                 assert EngineTap._plain is not None
                 torch_private.set_engine_function(EngineTap._plain)
-                EngineTap._plain = None
+                EngineTap._is_installed = False
 
     @contextmanager
     def watch(
@@ -204,7 +210,7 @@ class Pass:
             for node, number in self._ids.items()
             if number not in done and not missing.get(number)
         ]
-        return self._ids[max(ready, key=lambda node: node._sequence_nr())] if ready else None
+        return self._ids[max(ready, key=lambda node: torch_private.sequence_number_of(node))] if ready else None
 
     def _hook_graph(self, starts: list[Any]) -> list[int]:
         tape, ids, order = self.tape, self._ids, []
@@ -239,7 +245,7 @@ class Pass:
         Where the graph is kept, the node keeps that number in its metadata.
         """
         tape = self.tape
-        name = node.name()
+        name = torch_private.node_name(node)
         number = len(tape.nodes)
         if name == ACCUMULATE:
             leaf = self.shots.origins[self.shots.identify(node.variable)]
@@ -249,7 +255,7 @@ class Pass:
             return known
         if tape.has_retained and (known := node.metadata.get(self.key)) is not None:
             return known
-        raw = RawNode(name, node._sequence_nr())
+        raw = RawNode(name, torch_private.sequence_number_of(node))
         if tape.made_in:
             raw.made_in = tape.made_in.get(raw.sequence_number)
         if isinstance(node, BackwardCFunction):
@@ -272,15 +278,16 @@ class Pass:
             or isinstance(node, BackwardCFunction)
             or any(slot.packed_by is not None for slot in raw.saved)
         )
+        register_prehook, register_hook = type(node).register_prehook, type(node).register_hook
         if needs_start:
-            self._handles.append(node.register_prehook(partial(self.started, number, variable)))
-            self._handles.append(node.register_hook(partial(self.finished, number, variable)))
+            self._handles.append(register_prehook(node, partial(self.started, number, variable)))
+            self._handles.append(register_hook(node, partial(self.finished, number, variable)))
         elif variable is not None:
-            self._handles.append(node.register_hook(partial(self.accumulated, number, variable)))
+            self._handles.append(register_hook(node, partial(self.accumulated, number, variable)))
         elif raw.name in SAME_ELEMENTS:
-            self._handles.append(node.register_hook(partial(self.reshaped, number)))
+            self._handles.append(register_hook(node, partial(self.reshaped, number)))
         else:
-            self._handles.append(node.register_hook(partial(self.ran, number)))
+            self._handles.append(register_hook(node, partial(self.ran, number)))
 
     def state_of_hook(self) -> ThreadState | None:
         """The state of the thread in which a hook fires.

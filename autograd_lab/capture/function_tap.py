@@ -72,7 +72,7 @@ class FunctionTap(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the call; write down what it did."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or torch_private.is_being_traced():
             return func(*args, **(kwargs or {}))
         facts = _FACTS.get(func)
         if facts is None:
@@ -138,9 +138,9 @@ class FunctionTap(TorchFunctionMode):
             inputs.append(row)
         last_node = None
         if outputs:
-            node = outputs[0].grad_fn
-            if node is not None and (number := node._sequence_nr()) >= before:
-                last_node = number, node.name()
+            node = torch_private.node_that_made(outputs[0])
+            if node is not None and (number := torch_private.sequence_number_of(node)) >= before:
+                last_node = number, torch_private.node_name(node)
         if last_node is not None and len(inputs) == 1 and last_node[1] in SAME_ELEMENTS:
             rows = [self._share(args, tensor) for tensor in outputs]
         else:

@@ -10,7 +10,7 @@ and dies with the frame.
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -68,13 +68,14 @@ class Places:
     entry: CodeType | None = None
     has_scripted: bool = False
     _paths: dict[int, str] = field(default_factory=dict)
-    _roots: list[tuple[str, nn.Module]] = field(default_factory=list)
+    _parameters: dict[nn.Parameter, str] = field(default_factory=dict)
+    _modules: list[nn.Module] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
 
     def add_root(self, module: nn.Module, prefix: str = "") -> None:
         """Learn the paths of a module tree; the tree is held until `forget`."""
-        self._roots.append((prefix, module))
+        self._modules.append(module)  # ids stay valid while their modules live
         stack = [(prefix, module)]
         paths = self._paths
         while stack:
@@ -83,18 +84,23 @@ class Places:
                 paths[id(child)] = path
                 self.has_scripted |= isinstance(child, torch.jit.ScriptModule)
                 dot = f"{path}." if path else ""
+                children: list[tuple[str, nn.Module]] = []
+                for name, parameter in child._parameters.items():
+                    if parameter is not None:
+                        self._parameters.setdefault(parameter, dot + name)
                 for name, inner in child._modules.items():
                     if inner is not None:
-                        stack.append((dot + name, inner))
+                        children.append((dot + name, inner))
+                stack.extend(reversed(children))
 
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """The parameters of all trees, in their modules' order."""
-        for prefix, module in self._roots:
-            yield from module.named_parameters(prefix)
+    def named_parameters(self) -> Iterable[tuple[str, nn.Parameter]]:
+        """The parameters of all trees; one that several modules share has the first one's name."""
+        return ((name, parameter) for parameter, name in self._parameters.items())
 
     def forget(self) -> None:
         """Let go of the modules."""
-        self._roots.clear()
+        self._modules.clear()
+        self._parameters.clear()
         self._paths.clear()
 
     def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:

@@ -25,6 +25,8 @@ from autograd_lab.recording import (
     TensorRef,
 )
 
+from .tape import MASKING
+
 __all__ = ["with_problems"]
 
 
@@ -86,7 +88,7 @@ class _Finder:
         bad_inputs = [tensor for tensor in op.inputs if self.is_bad.get(tensor)]
         self.look_at(event.outputs)
         bad = [shot for shot in event.outputs if shot.finite is False]
-        if not bad or self.bad_forward or _is_masking(op):
+        if not bad or self.bad_forward or op.name in MASKING:
             return []
         self.bad_forward = True
         inputs = (
@@ -204,23 +206,6 @@ class _Finder:
 
     def _call(self, tensor: TensorId) -> str:
         return self.tensors[tensor].name or "an unnamed tensor"
-
-
-def _is_masking(op: Op) -> bool:
-    """`masked_fill(-inf)` and its like put Inf there on purpose; their NaNs are met one call
-    later.
-    """
-    return op.name in (
-        "masked_fill",
-        "masked_fill_",
-        "full",
-        "full_like",
-        "where",
-        "triu",
-        "triu_",
-        "tril",
-        "fill_",
-    )
 
 
 def _what(shots: Iterable[Snapshot]) -> str:

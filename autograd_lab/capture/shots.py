@@ -66,7 +66,7 @@ class Shots:
         self.budget_nbytes = budget_nbytes
         self.kept_nbytes = 0
         self.refused_count = 0
-        self.saw_bad = False  # a NaN or an Inf
+        self.bad_rows: list[int] = []  # with a NaN or an Inf
         self.may_be_wrapped = False  # functorch or is_grads_batched was seen: look at each tensor
         self.versions: list[int | None] = []
         self.origins: list[int] = []
@@ -119,7 +119,7 @@ class Shots:
         alias = tensor.detach()
         nbytes = alias.numel() * alias.itemsize
         if nbytes >= LARGE_NBYTES and alias.is_cpu:
-            self._measure([(row, alias)])
+            self._measure_large(row, alias)
         else:
             self._pending.append((row, alias))
             self._pending_nbytes += nbytes
@@ -290,6 +290,18 @@ class Shots:
             else:
                 self._deferred.append((rows, stacked))
 
+    def _measure_large(self, row: int, alias: torch.Tensor) -> None:
+        dtype = alias.dtype
+        if self.keeps_values or dtype not in REAL or alias.layout is not torch.strided:
+            self._measure([(row, alias)])
+            return
+        self.metas[row] = alias.shape, dtype, CPU
+        norm = torch.linalg.vector_norm(alias).item()
+        if TINY_NORM < norm < HUGE_NORM:
+            self.norms[row] = norm
+        else:
+            self._fill_extreme(alias, row, norm)
+
     def _fill(self, tensors: list[torch.Tensor], rows: list[int], norms: list[float]) -> None:
         for tensor, row, norm in zip(tensors, rows, norms, strict=True):
             if TINY_NORM < norm < HUGE_NORM:
@@ -299,8 +311,11 @@ class Shots:
 
     def _fill_extreme(self, tensor: torch.Tensor, row: int, norm: float) -> None:
         """All zero, empty, not finite, or too small or large for a sum of squares in its own dtype."""
-        if norm != norm or (norm == math.inf and bool(tensor.isinf().any())):
-            self.norms[row], self.saw_bad = norm, True
+        if norm != norm or (
+            norm == math.inf and math.inf in (float(tensor.amax()), -float(tensor.amin()))
+        ):
+            self.norms[row] = norm
+            self.bad_rows.append(row)
             return
         wide = tensor.double()
         norm = float(torch.linalg.vector_norm(wide))

@@ -17,7 +17,7 @@ from autograd_lab import torch_private
 from .places import Place, Places
 from .shots import Shots
 
-__all__ = ["SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
+__all__ = ["MASKING", "SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
 
 SAME_ELEMENTS = frozenset(
     f"{name}Backward0"
@@ -34,6 +34,23 @@ SAME_ELEMENTS = frozenset(
     )
 )
 """Nodes of calls whose output has exactly the input's elements, and so has the gradient."""
+
+
+MASKING = frozenset(
+    {
+        "fill_",
+        "full",
+        "full_like",
+        "masked_fill",
+        "masked_fill_",
+        "tril",
+        "tril_",
+        "triu",
+        "triu_",
+        "where",
+    }
+)
+"""Calls that put Inf into a tensor on purpose; a NaN that comes of it is met one call later."""
 
 
 class RawOp(NamedTuple):
@@ -139,6 +156,15 @@ class Tape:
             row = self.shots.identify(parameter)
             self.tensor_names.setdefault(self.shots.origins[row], name)
 
+    def _masked(self) -> set[int]:
+        """Rows in which Inf stands on purpose: what `masked_fill(-inf)` and its like returned."""
+        masked: set[int] = set()
+        for facts in self.ops if self.shots.bad_rows else ():
+            op = RawOp(*facts)
+            if getattr(op.function, "__name__", "") in MASKING:
+                masked.update(op.outputs)
+        return masked
+
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
         where = error.__traceback__
@@ -161,7 +187,7 @@ class Tape:
             with torch_private.unseen():
                 self.meet_parameters()
                 self.shots.flush()
-                if self.shots.saw_bad:
+                if not set(self.shots.bad_rows) <= self._masked():
                     self.parameter_shots = self.shots.measure_unchanged(self.parameters)
             self.shots.finish()
         finally:
