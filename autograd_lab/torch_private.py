@@ -34,9 +34,13 @@ __all__ = [
     "functorch_is_active",
     "has_own_dispatch",
     "invisible",
+    "is_being_traced",
     "is_traced",
+    "node_name",
+    "node_that_made",
     "raw_saved",
     "saved_value",
+    "sequence_number_of",
     "set_engine_function",
     "unseen",
     "without_dispatch_modes",
@@ -79,6 +83,9 @@ without_torch_function: Callable[[], AbstractContextManager[None]] = _need(
     torch, "_C.DisableTorchFunction"
 )
 """Switch off function modes and subclasses' __torch_function__ for this thread."""
+
+is_being_traced: Callable[[], bool] = _need(torch, "_C._is_tracing")
+"""Whether torch.jit.trace watches this thread: it would write our arithmetic into its graph."""
 
 foreach_norm: Callable[..., list[torch.Tensor]] = _need(torch, "_foreach_norm")
 """2-norms of many tensors in one call."""
@@ -158,6 +165,24 @@ def is_traced(tensor: object) -> bool:
 def without_dispatch_modes() -> AbstractContextManager[Any]:
     """Switch off the user's dispatch modes for this thread; free where none is on."""
     return _disable_current_modes() if dispatch_mode_count() else nullcontext()
+
+
+def node_name(node: Any) -> str:  # noqa: ANN401 (a C++ class without a Python type)
+    """The name of an autograd node, also where a user's Function keeps a `ctx.name` of its own."""
+    return type(node).name(node)
+
+
+def sequence_number_of(node: Any) -> int:  # noqa: ANN401
+    """The number that a node got from its thread when it was made."""
+    return type(node)._sequence_nr(node)
+
+
+def node_that_made(tensor: torch.Tensor) -> Any:  # noqa: ANN401
+    """A tensor's `grad_fn`; None where torch refuses to say (a view made under no_grad whose base was written)."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
 
 
 def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)

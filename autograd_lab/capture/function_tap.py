@@ -72,7 +72,13 @@ class FunctionTap(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run the call; write down what it did."""
-        if torch.compiler.is_compiling() or torch_private.is_being_traced():
+        if torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        if torch_private.is_being_traced():
+            self.tape.not_seen["traced"] = (
+                "torch.jit.trace ran inside the block: what it traced is not in the recording, and "
+                "the source lines in its graph are the recorder's. Trace before the block."
+            )
             return func(*args, **(kwargs or {}))
         facts = _FACTS.get(func)
         if facts is None:
