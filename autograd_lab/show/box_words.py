@@ -10,6 +10,7 @@ from autograd_lab.replay import PlacedNode
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
 from .passes import BackwardPass, first_grad, loss_words
+from .tables import shorten
 from .text_width import fitted, sans_width
 from .words import Words, amount, amounts, is_bad
 
@@ -17,6 +18,7 @@ __all__ = ["BoxWords", "Turn"]
 
 MONO = 7.23
 PADDING = 7.0
+GAINS = ".grad +="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,12 @@ class BoxWords:
             return [f"{box.label} {value}"] if value.startswith("= ") else []
         if box.kind == "node" and len(box.nodes) == 1:
             leaf = self.recording.node(box.nodes[0]).leaf
-            name = self.words.tensor(leaf) if leaf is not None else ""
-            return [f"{part}.grad +=" for part in (name, name.rpartition(".")[2])] if name else []
+            if leaf is None:
+                return []
+            name = self.words.tensor(leaf)
+            last = name.rpartition(".")[2]
+            room = int((box.width - PADDING) / MONO) - len(GAINS)
+            return [f"{part}{GAINS}" for part in (name, last, shorten(last, max(room, 1)))]
         return []
 
     def _numbers(self, box: PlacedNode) -> list[str]:

@@ -92,6 +92,7 @@ def _image(recording: Recording, step: int | None) -> str:
     alt = f"Graph of forward calls and backward nodes{where}: {headline(recording)}.{folded}"
     uri = base64.b64encode(svg.encode()).decode()
     return (
+        '<div style="max-height:45em;overflow:auto">'
         f'<img alt="{html.escape(alt)}" style="max-width:100%"'
-        f' src="data:image/svg+xml;base64,{uri}">'
+        f' src="data:image/svg+xml;base64,{uri}"></div>'
     )

@@ -63,7 +63,7 @@ def trend(flow: GradientFlow) -> str:
         return "gradient is exactly 0 before it reaches the first layer"
     if flow.decades is None or not abs(flow.decades) < 1e4:
         return f"gradient changes by a factor of {format_number(flow.product)} {WAY}"
-    if abs(flow.decades) < 0.05:
+    if abs(flow.decades) < 0.15:
         return f"gradient keeps its size {WAY}"
     verb = "shrinks" if flow.decades < 0 else "grows"
     return f"gradient {verb} {format_decades(flow.decades)} {WAY}"
