@@ -210,7 +210,11 @@ class Pass:
             for node, number in self._ids.items()
             if number not in done and not missing.get(number)
         ]
-        return self._ids[max(ready, key=lambda node: torch_private.sequence_number_of(node))] if ready else None
+        return (
+            self._ids[max(ready, key=lambda node: torch_private.sequence_number_of(node))]
+            if ready
+            else None
+        )
 
     def _hook_graph(self, starts: list[Any]) -> list[int]:
         tape, ids, order = self.tape, self._ids, []

@@ -38,7 +38,7 @@ def record(
                are named as they are met
     values     "none": norm, rms and finite-or-not of forward outputs and gradients; "auto": also
                statistics and values of tensors
-               of at most 1024 elements, and a picture of 32 x 32 block means of larger ones;
+               of at most 1024 elements, and at most 1024 evenly spaced elements of larger ones;
                "all": statistics and values of
                everything, within the budget
     max_bytes  bound on the values kept; what did not fit is said in the recording

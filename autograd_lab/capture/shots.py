@@ -128,18 +128,23 @@ class Shots:
         return row
 
     def share(self, tensor: torch.Tensor, source: int, flags: int | None = None) -> int:
-        """Take a snapshot of a tensor that has the elements of row `source` in another shape."""
+        """Take a snapshot of a tensor that has the elements of row `source` in another shape.
+
+        Its norm is that row's; only values are taken, where values are kept.
+        """
         row = self.find(tensor)
         if row is not None and self.is_taken[row] and self.versions[row] == _version(tensor):
             return row
-        if self.keeps_values:
-            row = self.shoot(tensor, flags)
-        else:
-            origin = None if row is None else self.origins[row]
-            row = self._new_row(tensor, origin, _flags(tensor) if flags is None else flags)
-            self.is_taken[row] = 1
-            self.extras[row] = Extra(same_as=source)
-            self.metas[row] = tensor.shape, tensor.dtype, CPU if tensor.is_cpu else tensor.device
+        if self.keeps_values and tensor.numel() <= SMALL_NUMEL:
+            return self.shoot(tensor, flags)
+        origin = None if row is None else self.origins[row]
+        row = self._new_row(tensor, origin, _flags(tensor) if flags is None else flags)
+        self.is_taken[row] = 1
+        self.metas[row] = tensor.shape, tensor.dtype, CPU if tensor.is_cpu else tensor.device
+        self.extras[row] = Extra(same_as=source)
+        if self.keeps_values and type(tensor) is torch.Tensor and tensor.layout is torch.strided:
+            with torch.no_grad():
+                self._keep_whole(tensor.detach(), row)
         return row
 
     def current(self, tensor: torch.Tensor) -> int | None:
@@ -292,10 +297,12 @@ class Shots:
 
     def _measure_large(self, row: int, alias: torch.Tensor) -> None:
         dtype = alias.dtype
-        if self.keeps_values or dtype not in REAL or alias.layout is not torch.strided:
+        if dtype not in REAL or alias.layout is not torch.strided:
             self._measure([(row, alias)])
             return
         self.metas[row] = alias.shape, dtype, CPU
+        if self.keeps_values and self._keep_whole(alias, row):
+            return
         norm = torch.linalg.vector_norm(alias).item()
         if TINY_NORM < norm < HUGE_NORM:
             self.norms[row] = norm
@@ -334,7 +341,10 @@ class Shots:
             self.refused_count += 1
             return False
         self.kept_nbytes += nbytes
-        self.extras[row] = Extra(picture=picture_of(tensor, whole=whole))
+        extra = self.extras.get(row)
+        if extra is None:
+            extra = self.extras[row] = Extra()
+        extra.picture = picture_of(tensor, whole=whole)
         return whole
 
     def _readable(self, tensor: torch.Tensor, row: int) -> torch.Tensor | None:

@@ -1,9 +1,8 @@
-"""Turn one tensor's numbers into a Detail: numpy, no torch arithmetic, no global state, nothing
-that raises on NaN or Inf.
+"""Turn one tensor's numbers into a Detail: numpy, nothing that raises on NaN or Inf, no global state.
 
-Sources: histograms by binary exponent because torch.histc raises on NaN, Inf and bf16; block means
-because they show
-the whole of a large matrix, and are said to be block means wherever they are drawn.
+Histograms are by binary exponent, because torch.histc raises on NaN, Inf and bf16. Of a large tensor
+every k-th element is kept, not a mean of blocks: it costs nothing to read, and a lone NaN or a mask
+of -inf does not smear over its neighbours.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import adaptive_avg_pool2d
 
 from autograd_lab.recording import Detail, Histogram, Values
 
@@ -33,7 +31,7 @@ WIDE = {
 class Picture:
     """A private copy of numbers on their way to a Detail.
 
-    data  the whole tensor, or block means when `sampled_from` is a shape; a tensor until `fetch`,
+    data  the whole tensor, or every k-th element of `sampled_from`; a tensor until `fetch`,
           then an array
     """
 
@@ -42,13 +40,13 @@ class Picture:
 
 
 def picture_of(tensor: torch.Tensor, *, whole: bool) -> Picture:
-    """Copy a dense tensor's numbers on its own device: all of them, or at most 32 x 32 block
-    means. The caller runs it invisibly.
+    """Copy a dense tensor's numbers on its own device: all of them, or at most 1024.
+
+    The caller runs it invisibly.
     """
-    tensor = tensor.to(WIDE.get(tensor.dtype, tensor.dtype))
-    if whole:
-        return Picture(data=tensor.clone(memory_format=torch.contiguous_format))
-    return Picture(data=_block_means(tensor), sampled_from=tuple(tensor.shape))
+    kept = tensor.clone(memory_format=torch.contiguous_format) if whole else _sample(tensor)
+    kept = kept.to(WIDE.get(kept.dtype, kept.dtype))
+    return Picture(data=kept, sampled_from=None if whole else tuple(tensor.shape))
 
 
 def fetch(pictures: Iterable[Picture]) -> None:
@@ -83,23 +81,24 @@ def norm_of(array: np.ndarray) -> float | None:
     return float(np.sqrt(np.sum((wide / peak) ** 2)) * peak)
 
 
-def _block_means(tensor: torch.Tensor) -> np.ndarray:
-    rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else tensor.reshape(1, -1)
-    if tensor.is_complex():
-        rows = rows.abs()
-    if not rows.dtype.is_floating_point:
-        rows = rows.to(torch.float32)
-    height, width = (
-        min(SIDE, rows.shape[0]),
-        min(SIDE if tensor.ndim > 1 else SIDE * SIDE, rows.shape[1]),
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
+    """Every k-th element along each dimension, so that at most 32 rows of 32 remain.
+
+    A vector keeps at most 1024 elements. Slices are views: only what is kept is read.
+    """
+    *leading, width = tensor.shape
+    left = SIDE if leading else SIDE * SIDE
+    steps = [-(-width // left)]
+    rows = SIDE
+    for size in leading:
+        step = -(-size // rows)
+        steps.insert(-1, step)
+        rows = max(1, rows // -(-size // step))
+    return (
+        tensor[tuple(slice(None, None, step) for step in steps)].flatten(0, -2).clone()
+        if leading
+        else (tensor[:: steps[0]].clone())
     )
-    if rows.shape[0] % height == 0 and rows.shape[1] % width == 0:
-        means = rows.reshape(height, rows.shape[0] // height, width, rows.shape[1] // width).mean(
-            (1, 3)
-        )
-    else:
-        means = adaptive_avg_pool2d(rows[None], (height, width))[0]
-    return means
 
 
 def detail_of(picture: Picture) -> Detail:

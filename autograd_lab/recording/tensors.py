@@ -64,8 +64,8 @@ class Values(Record):
     dtype         numpy's name: "float32", "complex64", "int64", "bool"; bf16 and fp16 are widened
                   to float32
     data          little-endian, C order
-    sampled_from  None when all elements are here; else the tensor's shape, and each number is a
-                  block mean
+    sampled_from  None when all elements are here; else the tensor's shape: these are every k-th of
+                  its elements, at most 32 rows of 32
     """
 
     shape: tuple[int, ...]
