@@ -56,11 +56,11 @@ def flow_section(recording: Recording) -> str:
         f"<small>{html.escape(one.evidence)} {html.escape(one.try_)}</small></li>"
         for one in flow.findings
     )
-    notes = (
-        f'<ul class="notes">{findings}</ul>'
-        if findings
-        else "<p>No finding: the flow looks healthy.</p>"
-    )
+    notes = f'<ul class="notes">{findings}</ul>' if findings else ""
+    if flow.note:
+        notes += f"<p>{html.escape(flow.note)}</p>"
+    elif not findings:
+        notes = "<p>No finding: the flow looks healthy.</p>"
     tables = [flow_table(flow), parameter_table(flow)]
     return (
         notes

@@ -42,8 +42,13 @@ def graph_svg(
     shift = (width - layout.width) / 2
     title = caption(recording, step)
     top = LINE_HEIGHT + 6 if title else 0.0
-    has_problem = any(map(state.is_bad, layout.nodes))
-    legend_lines = legend(width, top, at_step=step is not None, has_problem=has_problem)
+    legend_lines = legend(
+        width,
+        top,
+        at_step=step is not None,
+        has_later=any(state.status(box) is Status.LATER for box in layout.nodes),
+        has_problem=any(map(state.is_bad, layout.nodes)),
+    )
     head = HEAD + top + LINE_HEIGHT * (len(legend_lines) - 1)
     height = head + layout.height + FOOT
     label = html.escape(_label(recording, layout, step))

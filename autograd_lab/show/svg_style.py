@@ -89,10 +89,13 @@ def caption(recording: Recording, step: int | None) -> str:
     return f'<text class="h" x="{MARGIN:.0f}" y="24">{html.escape(text)}</text>'
 
 
-def legend(width: float, top: float, *, at_step: bool, has_problem: bool) -> list[str]:
+def legend(
+    width: float, top: float, *, at_step: bool, has_later: bool, has_problem: bool
+) -> list[str]:
     """The legend, wrapped into lines that fit."""
     entries = [("f", "forward call ↓"), ("r", "backward node ↑"), ("t", "leaf and its .grad")]
     entries += STEP_LEGEND if at_step else []
+    entries += [("later", "did not run")] if has_later and not at_step else []
     entries += [("p", "NaN or Inf")] if has_problem else []
     lines, x, y = [], MARGIN, top + 16.0
     for kind, text in entries:

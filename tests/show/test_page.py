@@ -38,6 +38,12 @@ def test_source_lines_say_what_was_recorded_on_them():
     assert "starts backward pass 1" in text
 
 
+def test_a_pass_that_stopped_is_not_called_healthy():
+    text = page_html(recordings.failed())
+    assert "looks healthy" not in text
+    assert "stopped half-way" in text
+
+
 def test_what_was_not_seen_is_said():
     assert "2 forward calls ran on another thread" in page_html(recordings.with_problems())
 

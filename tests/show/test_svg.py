@@ -66,6 +66,11 @@ def test_a_bad_box_says_nan_and_not_only_by_colour():
     assert "NaN or Inf" in words(root)
 
 
+def test_nodes_that_an_exception_kept_from_running_are_marked():
+    root = drawn(recordings.failed())
+    assert "did not run" in words(root)
+
+
 def test_names_from_the_program_are_escaped():
     shown = graph_svg(recordings.ALL["hostile"])
     assert "<script" not in shown
