@@ -120,7 +120,7 @@ class _Assembler:
         (shape, dtype, device), flags = self.shots.meta(row), self.shots.flags[row]
         return TensorRef(
             id=self.tensor_ids[row],
-            shape=tuple(int(size) for size in shape),
+            shape=_sizes(shape),
             dtype=_name_of(dtype),
             device=str(device),
             is_leaf=bool(flags & IS_LEAF),
@@ -193,7 +193,7 @@ class _Assembler:
         storage = self.storages.setdefault(raw.storage, len(self.storages)) if raw.storage else None
         return SavedSlot(
             name=raw.name,
-            shape=None if raw.shape is None else tuple(int(size) for size in raw.shape),
+            shape=None if raw.shape is None else _sizes(raw.shape),
             dtype=None if raw.dtype is None else _name_of(raw.dtype),
             version=raw.version,
             nbytes=raw.nbytes,
@@ -212,7 +212,7 @@ class _Assembler:
         self.snapshots[row] = snapshot = Snapshot(
             tensor=self.tensor_ids[origin],
             version=shots.versions[row],
-            numel=math.prod(int(size) for size in meta[0]),
+            numel=math.prod(_sizes(meta[0])),
             norm=None if norm is None else significant(norm),
             finite=shots.is_finite(row),
             note=shots.note(row),
@@ -349,6 +349,11 @@ class _Assembler:
             used.setdefault(code, set()).add(line.line)
         texts = [source_text(code, lines) for code, lines in used.items()]
         return tuple(dict.fromkeys(text for text in texts if text is not None))
+
+
+def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
+    """Sizes as ints: 0 for the ragged dimension of a nested tensor."""
+    return tuple(size if type(size) is int else 0 for size in shape)
 
 
 def _end_of_last_node(raw: RawOp) -> int:

@@ -97,7 +97,10 @@ class FunctionTap(TorchFunctionMode):
         if not inplace and kwargs.get("out") is not None:
             inplace = True
         if inplace:
-            self.tape.shots.flush()
+            try:
+                self.tape.shots.before_writing()
+            except Exception as error:
+                self.tape.failed(error)
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()

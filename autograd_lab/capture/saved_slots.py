@@ -35,6 +35,9 @@ def read_slots(node: Any, shots: Shots) -> Sequence[RawSlot]:  # noqa: ANN401 (a
             if problem is not None:
                 slots.append(RawSlot(name, problem=problem))
             continue
+        if type(tensor) is not torch.Tensor and torch_private.has_own_dispatch(type(tensor)):
+            slots.append(RawSlot(name, dtype=tensor.dtype, tensor=shots.find(tensor)))
+            continue  # its sizes are its own affair: a NestedTensor has none
         try:
             version = tensor._version
         except RuntimeError:  # an inference tensor has none

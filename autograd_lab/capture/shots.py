@@ -72,9 +72,11 @@ class Shots:
         self.origins: list[int] = []
         self.flags: list[int] = []
         self.is_taken = bytearray()
-        self.metas: dict[int, tuple[torch.Size, torch.dtype, torch.device]] = {}
+        self.metas: dict[int, tuple[Sequence[int], torch.dtype, torch.device]] = {}
         self.norms: dict[int, float] = {}
         self.extras: dict[int, Extra] = {}
+        self.fault: Exception | None = None  # why some rows have no numbers, if it was ours
+        self._stale_before = 0
         self._refs: list[ref[torch.Tensor]] = []
         self._rows: dict[int, int] = {}
         self._pending: list[tuple[int, torch.Tensor]] = []
@@ -94,7 +96,7 @@ class Shots:
         row = self.find(tensor)
         if row is None:
             row = self._new_row(tensor, None, _flags(tensor))
-            self.metas[row] = tensor.shape, tensor.dtype, tensor.device
+            self.metas[row] = _meta(tensor)
         return row
 
     def shoot(self, tensor: torch.Tensor, flags: int | None = None) -> int:
@@ -107,7 +109,7 @@ class Shots:
             row = self._new_row(tensor, None, _flags(tensor) if flags is None else flags)
         elif self.is_taken[row]:
             version = self.versions[row]
-            if version is not None and version == tensor._version:
+            if version is not None and version == tensor._version and row >= self._stale_before:
                 return row
             row = self._new_row(tensor, self.origins[row], 0)
         else:
@@ -132,9 +134,10 @@ class Shots:
 
         Its norm is that row's; only values are taken, where values are kept.
         """
-        row = self.find(tensor)
-        if row is not None and self.is_taken[row] and self.versions[row] == _version(tensor):
+        row = self.current(tensor)
+        if row is not None:
             return row
+        row = self.find(tensor)
         if self.keeps_values and tensor.numel() <= SMALL_NUMEL:
             return self.shoot(tensor, flags)
         origin = None if row is None else self.origins[row]
@@ -150,9 +153,17 @@ class Shots:
     def current(self, tensor: torch.Tensor) -> int | None:
         """The row of a tensor as it is now, if there is one with a measurement."""
         row = self.find(tensor)
-        if row is None or not self.is_taken[row] or self.versions[row] != _version(tensor):
+        if row is None or row < self._stale_before or not self.is_taken[row]:
             return None
-        return row
+        return row if self.versions[row] == _version(tensor) else None
+
+    def before_writing(self) -> None:
+        """Something is about to be written in place: measure what is pending, and trust no number later.
+
+        A write through `.data` changes a tensor and not its version.
+        """
+        self.flush()
+        self._stale_before = len(self.versions)
 
     def flush(self) -> None:
         """Measure what is pending and let go of it; needed before anything is written in place."""
@@ -177,6 +188,12 @@ class Shots:
                 if norm is not None:
                     self.norms[row] = norm
                 self.extras[row].is_finite = bool(np.isfinite(picture.data).all())
+
+    def forget(self) -> None:
+        """Let go of the user's tensors, whatever happened."""
+        self.fault = None
+        self._pending.clear()
+        self._deferred.clear()
         self._rows.clear()
         self._refs.clear()
 
@@ -248,7 +265,7 @@ class Shots:
             self._pending_nbytes += tensor.numel() * tensor.itemsize
 
     def _note(self, row: int, tensor: torch.Tensor, note: str) -> None:
-        self.metas[row] = tensor.shape, tensor.dtype, tensor.device
+        self.metas[row] = _meta(tensor)
         self.extras[row] = Extra(note=note)
 
     def _flush(self) -> None:
@@ -257,7 +274,26 @@ class Shots:
         self._measure(batch)
 
     def _measure(self, batch: Sequence[tuple[int, torch.Tensor]]) -> None:
-        """Measure rows and let go of their aliases."""
+        """Measure rows and let go of their aliases; what can't be measured does not spoil the others."""
+        try:
+            self._measure_together(batch)
+        except Exception as error:
+            if not any(alias.is_nested for _, alias in batch):
+                self.fault = error
+            for row, alias in batch:
+                if row not in self.norms and row not in self.extras:
+                    self._measure_alone(row, alias)
+
+    def _measure_alone(self, row: int, alias: torch.Tensor) -> None:
+        if alias.is_nested:
+            self._note(row, alias, "a nested tensor, which has no sizes")
+            return
+        try:
+            self._measure_together([(row, alias)])
+        except Exception as error:
+            self._note(row, alias, f"could not be measured: {type(error).__name__}")
+
+    def _measure_together(self, batch: Sequence[tuple[int, torch.Tensor]]) -> None:
         groups: dict[tuple[torch.device, torch.dtype], tuple[list[torch.Tensor], list[int]]] = {}
         for row, alias in batch:
             dtype, device = alias.dtype, CPU if alias.is_cpu else alias.device
@@ -352,7 +388,8 @@ class Shots:
         if tensor.is_meta:
             self.extras[row] = Extra(note="on the meta device")
         elif tensor.layout is torch.strided and not tensor.is_quantized:
-            return tensor
+            is_float8 = tensor.itemsize == 1 and tensor.is_floating_point()
+            return tensor.float() if is_float8 else tensor
         elif tensor.layout is torch.sparse_coo:
             return tensor.coalesce().values()
         elif tensor.layout in (
@@ -374,6 +411,15 @@ def _version(tensor: torch.Tensor) -> int | None:
         return tensor._version
     except RuntimeError:  # an inference tensor has none
         return None
+
+
+def _meta(tensor: torch.Tensor) -> tuple[Sequence[int], torch.dtype, torch.device]:
+    """Shape, dtype and device; () for a tensor without sizes: nested, or a lazy module's parameter."""
+    try:
+        shape = tensor.shape
+    except RuntimeError:
+        shape = ()
+    return shape, tensor.dtype, tensor.device
 
 
 def _flags(tensor: torch.Tensor) -> int:

@@ -190,6 +190,11 @@ class Tape:
                 if not set(self.shots.bad_rows) <= self._masked():
                     self.parameter_shots = self.shots.measure_unchanged(self.parameters)
             self.shots.finish()
+        except Exception as error:
+            self.failed(error)
         finally:
+            if self.shots.fault is not None:
+                self.failed(self.shots.fault)
+            self.shots.forget()
             self.places.forget()
             self._threads.clear()

@@ -717,7 +717,7 @@ def model_copied_and_pickled_inside():
     buffer.seek(0)
     loaded = torch.load(buffer, weights_only=False)
     leaf = copy.deepcopy(batch(requires_grad=True))
-    return len(data), grads(twin), list(loaded.parameters()), leaf, sorted(vars(net))
+    return bool(data), grads(twin), list(loaded.parameters()), leaf, sorted(vars(net))
 
 
 @program
