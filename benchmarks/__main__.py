@@ -18,7 +18,12 @@ import autograd_lab as al
 from autograd_lab.replay import layout_graph
 
 from .measure import median_times, peak_nbytes
-from .models import STEPS, chain
+from .models import STEPS, Step, chain
+
+try:
+    import torchlens
+except ImportError:
+    torchlens = None
 
 TARGETS = {
     ("transformer", "none"): 1.3,
@@ -52,7 +57,8 @@ def main() -> None:
 
 
 def _measure_model(name: str, rounds: int) -> dict[str, Any]:
-    model, loss_of = STEPS[name]()
+    step = STEPS[name]()
+    model, loss_of = step.model, step.loss
     recorders: list[al.Recorder] = []
 
     def plain() -> None:
@@ -82,10 +88,15 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
         "none, read": read("none"),
         "auto, read": read("auto"),
         "plain afterwards": plain,
-    } | _peers(loss_of, model)
+    } | _peers(step)
     times = median_times(variants, rounds)
-    peak = peak_nbytes(plain)
-    peaks = {values: peak_nbytes(recorded(values)) / peak for values in ("none", "auto")}
+    peaks = {}
+    for values, run in {"plain": plain, "none": recorded("none"), "auto": recorded("auto")}.items():
+        model.zero_grad()
+        recorders.clear()
+        peaks[values] = peak_nbytes(run)
+    peak = peaks.pop("plain")
+    peaks = {values: nbytes / peak for values, nbytes in peaks.items()}
     recorded("none")()
     recording = recorders[0].recording
     with tempfile.TemporaryDirectory() as folder:
@@ -102,17 +113,25 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
     return {"plain_s": times["plain"], "time": ratios, "peak memory": peaks, "json_nbytes": nbytes}
 
 
-def _peers(
-    loss_of: Callable[[], torch.Tensor], model: torch.nn.Module
-) -> dict[str, Callable[[], None]]:
-    """What else watches a backward, for scale: torch's own anomaly mode."""
+def _peers(step: Step) -> dict[str, Callable[[], None]]:
+    """What else watches a backward: anomaly mode, and torchlens where it is installed."""
 
     def anomaly() -> None:
-        model.zero_grad()
+        step.model.zero_grad()
         with torch.autograd.set_detect_anomaly(True, check_nan=True):
-            loss_of().backward()
+            step.loss().backward()
 
-    return {"anomaly mode": anomaly}
+    if torchlens is None:
+        return {"anomaly mode": anomaly}
+    lens: Any = torchlens
+
+    def traced() -> None:
+        step.model.zero_grad()
+        capture = lens.options.CaptureOptions(save_grads=True)
+        log = lens.trace(step.model, step.x, capture=capture)
+        log.log_backward(step.loss_of(log[log.output_layers[0]].out))
+
+    return {"anomaly mode": anomaly, "torchlens": traced}
 
 
 def _measure_chain() -> dict[str, float]:

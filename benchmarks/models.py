@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,17 @@ from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 
 __all__ = ["STEPS", "chain", "resnet18", "tiny_mlp", "transformer"]
 
-Step = tuple[nn.Module, Callable[[], Tensor]]
+
+class Step(NamedTuple):
+    """A model, its input and what to do with its output: `loss()` is one forward."""
+
+    model: nn.Module
+    x: Tensor
+    loss_of: Callable[[Tensor], Tensor]
+
+    def loss(self) -> Tensor:
+        """Run the forward."""
+        return self.loss_of(self.model(self.x))
 
 
 class Attention(nn.Module):
@@ -109,28 +120,26 @@ class ResNet18(nn.Module):
 
 
 def transformer() -> Step:
-    """D = 256, T = 128, batch 2, tied head."""
+    """Width 256, 128 tokens, batch 2, tied head."""
     torch.manual_seed(0)
-    model = Transformer()
     tokens, targets = torch.randint(0, 256, (2, 128)), torch.randint(0, 256, (2, 128))
-    return model, lambda: F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    return Step(
+        Transformer(), tokens, lambda y: F.cross_entropy(y.flatten(0, 1), targets.flatten())
+    )
 
 
 def resnet18() -> Step:
     """Batch 4 of 3 x 64 x 64."""
     torch.manual_seed(0)
-    model = ResNet18()
     images, targets = torch.randn(4, 3, 64, 64), torch.randint(0, 10, (4,))
-    return model, lambda: F.cross_entropy(model(images), targets)
+    return Step(ResNet18(), images, lambda y: F.cross_entropy(y, targets))
 
 
 def tiny_mlp() -> Step:
     """20 layers of width 32, batch 16: the fixed cost per node and nothing else."""
     torch.manual_seed(0)
     layers = [layer for _ in range(20) for layer in (nn.Linear(32, 32), nn.Tanh())]
-    model = nn.Sequential(*layers)
-    x = torch.randn(16, 32)
-    return model, lambda: model(x).square().mean()
+    return Step(nn.Sequential(*layers), torch.randn(16, 32), lambda y: y.square().mean())
 
 
 def chain(length: int = 5000) -> Tensor:
