@@ -36,6 +36,7 @@ __all__ = [
     "invisible",
     "is_being_traced",
     "is_traced",
+    "leave_function_mode",
     "node_name",
     "node_that_made",
     "raw_saved",
@@ -108,6 +109,12 @@ _default_dispatch: object = _need(torch.Tensor, "__torch_dispatch__")
 _function_mode_stack: Callable[[], list[Any]] = _need(
     importlib.import_module("torch.overrides"), "_get_current_function_mode_stack"
 )
+_push_function_mode: Callable[[Any], None] = _need(
+    importlib.import_module("torch.overrides"), "_push_mode"
+)
+_pop_function_mode: Callable[[], Any] = _need(
+    importlib.import_module("torch.overrides"), "_pop_mode"
+)
 
 MODULE_CALL: CodeType = _need(nn.Module, "_wrapped_call_impl").__code__
 """The frame that runs a module; its `self` is the module."""
@@ -132,6 +139,18 @@ def set_engine_function(function: EngineCall) -> None:
 def function_modes() -> list[Any]:
     """Function modes that are on in this thread, outermost first."""
     return _function_mode_stack()
+
+
+def leave_function_mode(mode: object) -> None:
+    """Take a mode out of this thread's stack, wherever it stands; torch's own exit drops the innermost one."""
+    stack = _function_mode_stack()
+    if mode not in stack:
+        return
+    above = stack[stack.index(mode) + 1 :]
+    for _ in range(len(above) + 1):
+        _pop_function_mode()
+    for other in above:
+        _push_function_mode(other)
 
 
 def functorch_is_active() -> bool:

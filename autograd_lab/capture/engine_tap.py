@@ -27,7 +27,7 @@ from autograd_lab import torch_private
 from .function_tap import FunctionTap
 from .saved_slots import read_slots
 from .shots import GRADIENT
-from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState
+from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState, in_one_line
 
 __all__ = ["EngineTap"]
 
@@ -89,7 +89,13 @@ class EngineTap:
             run.error = error
             raise
         finally:
-            run.end()
+            try:
+                run.unhook()
+                run.end()
+            except Exception as error:
+                self.tape.failed(error)
+            finally:
+                run.unhook()  # again, for an interrupt may have come in between
 
 
 def _watched_engine_call(t_outputs: Sequence[Any], *args: Any, **options: Any) -> Any:
@@ -100,6 +106,7 @@ def _watched_engine_call(t_outputs: Sequence[Any], *args: Any, **options: Any) -
     if (
         not taps
         or torch.compiler.is_compiling()
+        or torch_private.is_being_traced()
         or any(torch_private.is_traced(root) for root in t_outputs)
     ):
         return plain(t_outputs, *args, **options)
@@ -165,22 +172,24 @@ class Pass:
         except Exception as error:  # noqa: BLE001 (the user's backward must run all the same)
             tape.failed(error)
 
-    def end(self) -> None:
-        """Unhook; write BackwardFinished and, after an error, the node in which it happened."""
+    def unhook(self) -> None:
+        """Take our hooks off and leave the thread's state as it was; may be called again."""
         for handle in self._handles:
             handle.remove()
         self.is_over = True
-        self._handles.clear()
+        if self in self.state.passes:
+            self.state.passes.remove(self)
+
+    def end(self) -> None:
+        """Write BackwardFinished and, after an error, the node in which it happened; let go of the nodes."""
         if self.tape.has_retained and not self.keeps_graph:
             for node in self._ids:
                 node.metadata.pop(self.key, None)
         failed_in, text = None, None
         if self.error is not None:
-            failed_in = self._failed_node()
-            text = f"{type(self.error).__name__}: {str(self.error).partition(chr(10))[0]}"
+            failed_in, text = self._failed_node(), in_one_line(self.error)
+        self._handles.clear()
         self._ids.clear()
-        if self in self.state.passes:
-            self.state.passes.remove(self)
         del self.state.open_nodes[self.depth :]
         self.error = None
         facts = (self.number, text, failed_in)
@@ -195,6 +204,8 @@ class Pass:
         """
         if len(self.state.open_nodes) > self.depth:
             return self.state.open_nodes[-1]
+        if len(self._handles) < len(self._ids):
+            return None  # an interrupt came while the graph was being hooked
         ends = ("node finished", "node ran", "accumulated")
         done = {
             event[4] for event in self.tape.events if event[0] in ends and event[3] == self.number

@@ -63,6 +63,18 @@ class FunctionTap(TorchFunctionMode):
     def __init__(self, tape: Tape) -> None:
         super().__init__()
         self.tape = tape
+        self._is_on = False
+
+    def start(self) -> None:
+        """Watch the calls of this thread."""
+        self._is_on = True
+        self.__enter__()
+
+    def stop(self) -> None:
+        """Watch no longer, also where a mode that was entered later is still on; may be called again."""
+        if self._is_on:
+            torch_private.leave_function_mode(self)
+            self._is_on = False
 
     def __torch_function__(
         self,

@@ -19,7 +19,7 @@ from .assemble import assemble
 from .engine_tap import EngineTap
 from .function_tap import FunctionTap
 from .places import user_frame
-from .tape import Tape
+from .tape import Tape, in_one_line
 
 __all__ = ["Recorder", "record", "record_step"]
 
@@ -133,17 +133,32 @@ class Recorder:
         self._state = "watching"
         frame = user_frame(sys._getframe(1))
         self._tape.places.entry = frame.f_code if frame else None
-        with ExitStack() as stack:  # undone if anything below is interrupted
-            stack.callback(self._tape.let_go)
-            if self._model is not None:
-                self._meet_model(self._model)
-            functions = FunctionTap(self._tape)
-            engine = EngineTap(self._tape, functions)
-            stack.callback(engine.stop)
-            engine.start()
-            stack.enter_context(functions)
-            self._exit = stack.pop_all()
-        return self
+        try:
+            self._begin()
+            return self
+        except BaseException:  # an interrupt: the block is not entered, so it is not left either
+            self._end()
+            raise
+
+    def _begin(self) -> None:
+        if self._model is not None:
+            self._meet_model(self._model)
+        functions = FunctionTap(self._tape)
+        engine = EngineTap(self._tape, functions)
+        forget = self._tape.forget
+        for undo in (forget, forget, self._tape.finish, engine.stop, engine.stop, functions.stop):
+            self._exit.callback(undo)  # twice, for an interrupt may come while one runs
+        self._exit.callback(functions.stop)
+        engine.start()
+        functions.start()
+
+    def _end(self) -> None:
+        self._model = None
+        self._state = "ended"
+        try:
+            self._exit.close()
+        finally:
+            self._exit.close()  # again, for an interrupt may come while it runs
 
     def __exit__(
         self,
@@ -154,13 +169,10 @@ class Recorder:
         """Stop watching, whatever happened; the exception passes through."""
         try:
             if error is not None:
-                first = str(error).partition("\n")[0]
-                text = f"The block ended with {type(error).__name__}: {first}"
+                text = f"The block ended with {in_one_line(error)}"
                 self._tape.events.append(("exception", 0, None, text))
         finally:
-            self._model = None
-            self._state = "ended"
-            self._exit.close()
+            self._end()
 
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape

@@ -17,7 +17,16 @@ from autograd_lab import torch_private
 from .places import Place, Places
 from .shots import Shots
 
-__all__ = ["MASKING", "SAME_ELEMENTS", "RawNode", "RawOp", "RawSlot", "Tape", "ThreadState"]
+__all__ = [
+    "MASKING",
+    "SAME_ELEMENTS",
+    "RawNode",
+    "RawOp",
+    "RawSlot",
+    "Tape",
+    "ThreadState",
+    "in_one_line",
+]
 
 SAME_ELEMENTS = frozenset(
     f"{name}Backward0"
@@ -176,8 +185,8 @@ class Tape:
             "looking at is missing. Please report it."
         )
 
-    def let_go(self) -> None:
-        """Forget everything that belongs to the user's program."""
+    def finish(self) -> None:
+        """Measure what is pending, when the block has ended."""
         if self.places.has_scripted:
             self.not_seen["scripted"] = (
                 "The model holds scripted modules: TorchScript runs their calls in C++, so their "
@@ -192,9 +201,20 @@ class Tape:
             self.shots.finish()
         except Exception as error:
             self.failed(error)
-        finally:
-            if self.shots.fault is not None:
-                self.failed(self.shots.fault)
-            self.shots.forget()
-            self.places.forget()
-            self._threads.clear()
+        if self.shots.fault is not None:
+            self.failed(self.shots.fault)
+
+    def forget(self) -> None:
+        """Let go of everything that belongs to the user's program; may be called again."""
+        self.shots.forget()
+        self.places.forget()
+        self._threads.clear()
+
+
+def in_one_line(error: BaseException) -> str:
+    """Type and first line of an exception, also of one whose text can't be had."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text can't be had)"
+    return f"{type(error).__name__}: {text.partition(chr(10))[0]}"
