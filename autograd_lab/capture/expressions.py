@@ -1,9 +1,7 @@
-"""Turn an instruction of the user's code into what the user wrote: the line, the expression, the
-variable it goes to.
+"""Turn an instruction of the user's code into what the user wrote: line, expression, variable.
 
 Since Python 3.11 each instruction knows the columns of its expression, so two calls on one line
-are told apart. The
-source comes from linecache, where IPython puts notebook cells too.
+are told apart. The source comes from linecache, where IPython puts notebook cells too.
 """
 
 from __future__ import annotations
@@ -24,9 +22,7 @@ Span = tuple[int, int, int, int]
 
 
 def callee(code: CodeType, instruction: int) -> str | None:
-    """The variable that the call at an instruction calls: "net" for `net(x)`; None where it is no
-    plain name.
-    """
+    """What the call at an instruction calls: "net" for `net(x)`; None where it is no plain name."""
     node, _ = _expression(code, instruction)
     if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
         return ast.unparse(node.func).removeprefix("self.")
@@ -34,9 +30,7 @@ def callee(code: CodeType, instruction: int) -> str | None:
 
 
 def target_name(code: CodeType, instruction: int) -> str | None:
-    """The variable that takes the whole expression's value: "h" for `h = x @ w`; None for a part
-    of an expression.
-    """
+    """The variable that takes the expression's value: "h" for `h = x @ w`; None for a mere part."""
     node, parents = _expression(code, instruction)
     if node is None:
         return None
@@ -61,12 +55,10 @@ def argument_name(
     is_method: bool = False,
     is_reflected: bool = False,
 ) -> str | None:
-    """What the user wrote for an argument of the operation at an instruction; None where it is no
-    plain name.
+    """What the user wrote for an argument of an operation; None where it is no plain name.
 
     position      (0,) first argument, or the tensor whose method is called; (0, 1) second item of
-                  a list in it;
-                  ("out",) by keyword
+                  a list in it; ("out",) by keyword
     is_method     the call is a method's: what stands before the dot is the first argument
     is_reflected  torch was called with the operands swapped (`__radd__`)
     """
@@ -123,9 +115,7 @@ def source_line(code: CodeType, instruction: int) -> SourceLine:
 
 
 def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
-    """The function around recorded lines, or the notebook cell; of a file's top level three lines
-    around them.
-    """
+    """The function or notebook cell around recorded lines; at a file's top level, a few lines."""
     every = linecache.getlines(code.co_filename)
     if not every:
         return None
@@ -147,8 +137,9 @@ def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
 
 
 def _label(file: str) -> str:
-    """How people name the file: "In[3]" for a notebook cell, else relative to the working
-    directory or to site-packages.
+    """How people name a file: "In[3]" for a notebook cell, else a path.
+
+    The path is relative to the working directory or to site-packages, or the bare name.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

@@ -1,9 +1,7 @@
-"""Turn a node's name into its derivative: torch's own formula from derivatives.yaml, and the plain
-rule that people write.
+"""Turn a node's name into its derivative: torch's own formula, and the plain rule people write.
 
 Node names follow torchgen: `pow.Tensor_Tensor` is the second entry of that base name, so it is
-PowBackward1. The file is
-scanned for names once, and only the entries that are asked for are parsed.
+PowBackward1. The file is scanned for names once, and only the entries asked for are parsed.
 """
 
 from __future__ import annotations
@@ -74,16 +72,15 @@ RULES = {
 
 
 def rule_of(node_name: str) -> str | None:
-    """The plain rule in one line: g is the incoming gradient, dx the outgoing one of input x. None
-    for rarer nodes.
-    """
+    """The plain rule in one line, None for rarer nodes: g comes in, dx goes out to input x."""
     return RULES.get(re.sub(r"\d+(_copy)?$", "", node_name.rpartition("::")[2]))
 
 
 @cache
 def formula_of(node_name: str) -> str | None:
-    """Torch's own formula, one line per input: "self: grad * result". None for nodes that are not
-    in its table.
+    """Torch's own formula, one line per input ("self: grad * result"), or None.
+
+    Source: derivatives.yaml, which torch ships with torchgen.
     """
     entry = _entries().get(node_name.removesuffix("_copy"))
     if entry is None:

@@ -1,10 +1,8 @@
-"""Turn the Python stack of a call into its place: the user's line, the module that runs, and why
-it runs.
+"""Turn the Python stack of a call into its place: the user's line, the running module, and why.
 
 Nothing is hooked and no frame is kept: modules are met on the stack, as the `self` of torch's
-`Module.__call__`. The
-one trace is an entry in that frame's own dictionary of locals, which numbers the module's calls
-and dies with the frame.
+`Module.__call__`. The one trace is an entry in that frame's own dictionary of locals, which
+numbers the module's calls and dies with the frame.
 """
 
 from __future__ import annotations
@@ -35,9 +33,7 @@ MARK = "__autograd_lab_call__"
 
 
 class ModuleCall(NamedTuple):
-    """One call of one module: `path` as in `named_modules`, `number` counts that module's calls
-    from 1.
-    """
+    """One call of one module: its path as in `named_modules`, and which of its calls, from 1."""
 
     path: str
     type_name: str
@@ -45,9 +41,7 @@ class ModuleCall(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a call happened; `code` and `instruction` give the line and the columns of the user's
-    expression.
-    """
+    """Where a call happened: `code` and `instruction` give the user's line and expression."""
 
     code: CodeType | None
     instruction: int
@@ -104,8 +98,9 @@ class Places:
         self._paths.clear()
 
     def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:
-        """The place of a call made from `frame`; inside a backward the whole stack is read, to see
-        recomputation.
+        """The place of a call made from `frame`.
+
+        Inside a backward the whole stack is read, to see recomputation by checkpointing.
         """
         code, instruction, module, optimizer = None, 0, None, None
         is_initialiser = is_recomputed = False
@@ -159,8 +154,9 @@ class Places:
         return local[MARK][1]
 
     def _meet_root(self, module: nn.Module, frame: FrameType) -> None:
-        """A module outside the known trees: its outermost caller is the root, named as the user's
-        variable that holds it.
+        """Meet a module outside the known trees: its outermost caller is a new root.
+
+        The root is named as the user's variable that holds it, or by its class.
         """
         caller, above = frame, frame.f_back
         while above is not None and above.f_code is not self.entry:

@@ -1,7 +1,7 @@
-"""Turn a list of events into the same list with ProblemSeen where something went wrong: the first
-NaN or Inf of forward and of
-backward, at its birth and not where it was only carried on, and saved tensors that were written
-over.
+"""Turn a list of events into the same list with ProblemSeen where something went wrong.
+
+That is the first NaN or Inf of forward and of each backward, at its birth and not where it was only
+carried on, and saved tensors that were written over.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class _Finder:
         if bad_inputs:
             blame = f"; {_join(map(self._call, bad_inputs))} already held it"
         elif unknown:
-            blame = f"; {_join(map(self._call, unknown))} could not be looked at, its other inputs were finite"
+            unread = _join(map(self._call, unknown))
+            blame = f"; {unread} could not be looked at, its other inputs were finite"
         else:
             blame = "; all its inputs were finite"
         text = (
@@ -129,8 +130,9 @@ class _Finder:
         node = self.nodes[event.node]
         if bad_received:
             text = (
-                f"First {_what(bad_received)} in backward {event.pass_id}: it came into {node.name}{self._made(node)} from outside the "
-                "recorded nodes: the gradient that backward was given, or a hook."
+                f"First {_what(bad_received)} in backward {event.pass_id}: it came into {node.name}"
+                f"{self._made(node)} from outside the recorded nodes: the gradient that backward "
+                "was given, or a hook."
             )
         else:
             numbers = _join(
@@ -141,8 +143,8 @@ class _Finder:
             shapes = ", ".join(_shape(self.tensors[shot.tensor].shape) for shot in received)
             forward = "" if self.bad_forward else " The forward was finite."
             text = (
-                f"First {_what(bad)} in backward {event.pass_id}: {node.name}{self._made(node)} returned it in grad_input {numbers}, "
-                f"from finite grad_outputs {shapes}.{forward}"
+                f"First {_what(bad)} in backward {event.pass_id}: {node.name}{self._made(node)} "
+                f"returned it in grad_input {numbers}, from finite grad_outputs {shapes}.{forward}"
             )
         return [
             ProblemSeen(
@@ -174,7 +176,10 @@ class _Finder:
                 self.reported.add((number, slot.name))
                 writer = self._writer(slot.storage, node.made_by)
                 by = f", by {writer.name}{_at(writer)}" if writer else ""
-                text = f"{node.name}{self._made(node)} needs its saved {slot.name}, which was {slot.problem}{by}."
+                text = (
+                    f"{node.name}{self._made(node)} needs its saved {slot.name}, "
+                    f"which was {slot.problem}{by}."
+                )
                 found.append(
                     ProblemSeen(
                         kind="saved tensor modified"
@@ -209,7 +214,7 @@ class _Finder:
 
 
 def _what(shots: Iterable[Snapshot]) -> str:
-    """ "NaN" where any element is one, else "Inf": the norm is the one or the other."""
+    """The norm is NaN where any element is one, else Inf."""
     return "NaN" if any(shot.norm is None or shot.norm != shot.norm for shot in shots) else "Inf"
 
 

@@ -1,8 +1,8 @@
-"""Turn one tensor's numbers into a Detail: numpy, nothing that raises on NaN or Inf, no global state.
+"""Turn one tensor's numbers into a Detail; nothing here raises on NaN or Inf.
 
-Histograms are by binary exponent, because torch.histc raises on NaN, Inf and bf16. Of a large tensor
-every k-th element is kept, not a mean of blocks: it costs nothing to read, and a lone NaN or a mask
-of -inf does not smear over its neighbours.
+Histograms are by binary exponent, because torch.histc raises on NaN, Inf and bf16. Of a large
+tensor every k-th element is kept, not a mean of blocks: it costs nothing to read, and a lone NaN
+or a mask of -inf does not smear over its neighbours.
 """
 
 from __future__ import annotations
@@ -70,13 +70,20 @@ def fetch(pictures: Iterable[Picture]) -> None:
             picture.data = part.reshape(shape)
 
 
+def _magnitudes(array: np.ndarray) -> np.ndarray:
+    """Absolute values in double precision: those of complex64 overflow in single."""
+    return np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+
+
 def norm_of(array: np.ndarray) -> float | None:
     """2-norm that neither over- nor underflows; None for integers, whose norm says nothing."""
     if array.dtype.kind not in "fc":
         return None
-    wide = np.abs(array).astype(np.float64)
+    wide = _magnitudes(array)
     peak = float(wide.max(initial=0.0))
-    if not math.isfinite(peak) or peak == 0.0 or 1e-150 < peak < 1e150:
+    if not math.isfinite(peak):
+        return peak  # NaN wins over Inf, as in a sum of squares
+    if peak == 0.0 or 1e-150 < peak < 1e150:
         return float(np.sqrt(np.sum(wide * wide)))
     return float(np.sqrt(np.sum((wide / peak) ** 2)) * peak)
 
@@ -114,11 +121,11 @@ def detail_of(picture: Picture) -> Detail:
     if picture.sampled_from is not None:
         return Detail(values=values)
     finite = np.isfinite(array)
-    good = (np.abs(array) if array.dtype.kind == "c" else array)[finite].astype(np.float64)
+    good = (_magnitudes(array) if array.dtype.kind == "c" else array)[finite].astype(np.float64)
     return Detail(
         min=significant(float(good.min())) if good.size else None,
         max=significant(float(good.max())) if good.size else None,
-        mean=significant(float(good.mean())) if good.size else None,
+        mean=significant(float((good / good.size).sum())) if good.size else None,
         zeros=int(np.count_nonzero(array == 0)),
         nans=int(np.count_nonzero(np.isnan(array))),
         infs=int(np.count_nonzero(np.isinf(array))),
@@ -140,7 +147,5 @@ def _histogram(good: np.ndarray) -> Histogram | None:
 
 
 def significant(number: float) -> float:
-    """Nine significant digits: all that a float32 holds, and half the bytes of a double in a
-    file.
-    """
+    """Nine significant digits: all that a float32 holds, half the bytes of a double in a file."""
     return float(f"{number:.9g}")
