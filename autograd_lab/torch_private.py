@@ -142,7 +142,10 @@ def function_modes() -> list[Any]:
 
 
 def leave_function_mode(mode: object) -> None:
-    """Take a mode out of this thread's stack, wherever it stands; torch's own exit drops the innermost one."""
+    """Take a mode out of this thread's stack, wherever it stands.
+
+    Torch's own exit drops the innermost one.
+    """
     stack = _function_mode_stack()
     if mode not in stack:
         return
@@ -196,8 +199,11 @@ def sequence_number_of(node: Any) -> int:  # noqa: ANN401
     return type(node)._sequence_nr(node)
 
 
-def node_that_made(tensor: torch.Tensor) -> Any:  # noqa: ANN401
-    """A tensor's `grad_fn`; None where torch refuses to say (a view made under no_grad whose base was written)."""
+def node_that_made(tensor: torch.Tensor) -> Any:  # noqa: ANN401 (a C++ class without a Python type)
+    """A tensor's `grad_fn`.
+
+    None where torch refuses to say: for a view made under no_grad whose base was written.
+    """
     try:
         return tensor.grad_fn
     except RuntimeError:

@@ -21,7 +21,7 @@ from .measure import median_times, peak_nbytes
 from .models import STEPS, Step, chain
 
 try:
-    import torchlens
+    import torchlens  # pyright: ignore[reportMissingImports] (a peer, measured where it is installed)
 except ImportError:
     torchlens = None
 
