@@ -63,6 +63,7 @@ class Places:
     has_scripted: bool = False
     _paths: dict[int, str] = field(default_factory=dict)
     _parameters: dict[nn.Parameter, str] = field(default_factory=dict)
+    _buffers: dict[torch.Tensor, str] = field(default_factory=dict)
     _modules: list[nn.Module] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
@@ -82,6 +83,9 @@ class Places:
                 for name, parameter in child._parameters.items():
                     if parameter is not None:
                         self._parameters.setdefault(parameter, dot + name)
+                for name, buffer in child._buffers.items():
+                    if buffer is not None:
+                        self._buffers.setdefault(buffer, dot + name)
                 for name, inner in child._modules.items():
                     if inner is not None:
                         children.append((dot + name, inner))
@@ -91,10 +95,15 @@ class Places:
         """The parameters of all trees; one that several modules share has the first one's name."""
         return ((name, parameter) for parameter, name in self._parameters.items())
 
+    def named_buffers(self) -> Iterable[tuple[str, torch.Tensor]]:
+        """The buffers of all trees, likewise."""
+        return ((name, buffer) for buffer, name in self._buffers.items())
+
     def forget(self) -> None:
         """Let go of the modules."""
         self._modules.clear()
         self._parameters.clear()
+        self._buffers.clear()
         self._paths.clear()
 
     def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:

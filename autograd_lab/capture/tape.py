@@ -160,10 +160,17 @@ class Tape:
         return state
 
     def meet_parameters(self) -> None:
-        """Give the parameters of the modules that were met their names; unused ones are in the recording too."""
+        """Name the parameters and buffers of the modules that were met.
+
+        Unused parameters are in the recording too, unused buffers are not.
+        """
         for name, parameter in self.places.named_parameters():
             row = self.shots.identify(parameter)
             self.tensor_names.setdefault(self.shots.origins[row], name)
+        for name, buffer in self.places.named_buffers():
+            row = self.shots.find(buffer)
+            if row is not None:
+                self.tensor_names.setdefault(self.shots.origins[row], name)
 
     def _masked(self) -> set[int]:
         """Rows in which Inf stands on purpose: what `masked_fill(-inf)` and its like returned."""
