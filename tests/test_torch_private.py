@@ -1,0 +1,1 @@
+"""Every private torch name works as its docstring says, and a missing one is named."""
