@@ -1,6 +1,7 @@
 """The public names of the package and of show load when they are asked for."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +51,12 @@ def test_a_star_import_brings_every_public_name():
 def test_the_version_stands_once():
     text = Path(autograd_lab.__file__).read_text("utf-8")
     assert text.count(f'__version__ = "{autograd_lab.__version__}"') == 1
+
+
+def test_stub_tells_editors_the_same_names_from_the_same_rooms():
+    stub = Path(autograd_lab.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    told = {
+        name: room
+        for room, name in re.findall(r"from autograd_lab\.(\w+) import \w+ as (\w+)", stub)
+    }
+    assert told == autograd_lab._HOMES

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
@@ -21,7 +21,8 @@ from .tape import SAME_ELEMENTS, RawOp, Tape
 
 __all__ = ["FunctionTap"]
 
-PropertyRead = type(torch.Tensor.requires_grad.__get__)
+HANDING_OVER = handle_torch_function.__code__
+PropertyRead = type(torch.Tensor.requires_grad.__get__)  # pyright: ignore[reportAttributeAccessIssue]
 VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 NO_OPS = frozenset(
     {
@@ -167,7 +168,7 @@ class FunctionTap(TorchFunctionMode):
         else:
             rows = [shots.shoot(tensor) for tensor in outputs]
         written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
-        is_direct = frame.f_code is place.code
+        is_direct = _caller(frame, func) is place.code
         facts = (
             inputs,
             rows,
@@ -231,6 +232,15 @@ class FunctionTap(TorchFunctionMode):
             events[-1] = ("optimizer", thread, inside, place, calls + 1, parameters | written)
         else:
             events.append(("optimizer", thread, inside, place, 1, written))
+
+
+def _caller(frame: FrameType, func: Callable[..., Any]) -> CodeType | None:
+    """The code that called the function: torch's Python functions hand themselves over to a mode."""
+    inner = getattr(func, "__code__", None)
+    caller: FrameType | None = frame
+    while caller is not None and (caller.f_code is HANDING_OVER or caller.f_code is inner):
+        caller = caller.f_back
+    return None if caller is None else caller.f_code
 
 
 def _positions(
