@@ -209,6 +209,7 @@ class _Assembler:
             return known
         shots, origin = self.shots, self.shots.origins[row]
         meta, extra, norm = shots.meta(row), shots.extras.get(row), shots.norm(row)
+        picture = None if extra is None else extra.picture
         self.snapshots[row] = snapshot = Snapshot(
             tensor=self.tensor_ids[origin],
             version=shots.versions[row],
@@ -216,7 +217,7 @@ class _Assembler:
             norm=None if norm is None else significant(norm),
             finite=shots.is_finite(row),
             note=shots.note(row),
-            detail=detail_of(extra.picture) if extra is not None and extra.picture else None,
+            detail=detail_of(picture) if picture is not None and picture.is_fetched else None,
         )
         return snapshot
 

@@ -1,11 +1,8 @@
-"""Turn every call of the autograd engine into tape entries, with node hooks that live for that one
-call.
+"""Turn every call of the autograd engine into tape entries, by node hooks that live for that call.
 
 The Python entry to the engine is the one place that all backwards pass, whoever starts them:
-`Tensor.backward`,
-`autograd.grad`, reentrant checkpoints, other threads. While a recorder is on it is replaced; with
-the last one it is put
-back. Calls that C++ makes are not seen.
+`Tensor.backward`, `autograd.grad`, reentrant checkpoints, other threads. While a recorder is on it
+is replaced; with the last one it is put back. Calls that C++ makes are not seen.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -38,7 +35,7 @@ ACCUMULATE = "torch::autograd::AccumulateGrad"
 class EngineTap:
     """Sees the engine's calls from `start` to `stop`; several may be on at once."""
 
-    _active: list[EngineTap] = []
+    _active: ClassVar[list[EngineTap]] = []
     _plain: torch_private.EngineCall | None = None
     _is_installed = False
     _numbers = itertools.count()  # never an address: nodes keep the key, and addresses come again
@@ -98,7 +95,11 @@ class EngineTap:
                 run.unhook()  # again, for an interrupt may have come in between
 
 
-def _watched_engine_call(t_outputs: Sequence[Any], *args: Any, **options: Any) -> Any:
+def _watched_engine_call(
+    t_outputs: Sequence[Any],
+    *args: Any,  # noqa: ANN401 (handed on as they come)
+    **options: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401 (what the engine returns)
     """Stand at the engine's entry: exactly the plain call, watched by each recorder that is on."""
     plain = EngineTap._plain
     assert plain is not None
@@ -114,8 +115,8 @@ def _watched_engine_call(t_outputs: Sequence[Any], *args: Any, **options: Any) -
         for tap in taps:
             if torch_private.functorch_is_active():
                 tap.tape.not_seen["functorch"] = (
-                    "A backward inside vmap or a torch.func transform was not followed: its tensors are wrapped. "
-                    "Record the function outside the transform to see it."
+                    "A backward inside vmap or a torch.func transform was not followed: its "
+                    "tensors are wrapped. Record the function outside the transform to see it."
                 )
             else:
                 stack.enter_context(tap.watch(t_outputs, args, options))
@@ -308,12 +309,13 @@ class Pass:
         """The state of the thread in which a hook fires.
 
         None where the hook is not this pass's affair: another engine call runs inside this one and
-        shares the node, or an interrupt ended the pass while a hook was being registered.
+        shares the node, an interrupt ended the pass while a hook was being registered, or the
+        block has ended while another thread is still in its backward.
         """
-        state = self.state if threading.get_ident() == self.here else self.tape.thread()
-        if self.is_over or (state.passes and state.passes[-1] is not self):
+        if self.is_over or self.tape.is_over:
             return None
-        return state
+        state = self.state if threading.get_ident() == self.here else self.tape.thread()
+        return None if state.passes and state.passes[-1] is not self else state
 
     def started(self, number: int, variable: torch.Tensor | None, grad_outputs: Grads) -> None:
         """A pre-hook; ours is the last one, so it sees what the node will see."""
@@ -388,7 +390,7 @@ class Pass:
         self.tape.events.append(("accumulated", state.index, state.inside, *facts))
 
     def ran(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
-        """A post-hook for a node inside which nothing else can happen: the start is written with the end."""
+        """A post-hook for a node inside which nothing can happen: its start is written here too."""
         state = self.state_of_hook()
         if state is None:
             return

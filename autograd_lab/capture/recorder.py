@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-import torch
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
@@ -30,18 +29,17 @@ VALUES = ("none", "auto", "all")
 def record(
     model: nn.Module | None = None, *, values: str = "auto", max_bytes: int = MAX_BYTES
 ) -> Recorder:
-    """Record what forward and backward really do inside a `with` block, on CPU or GPU, and change
-    nothing.
+    """Record what forward and backward really do inside a `with` block; change nothing.
+
+    The program may run on the CPU or on a GPU.
 
     model      names parameters and modules by their paths, and lets unused and frozen parameters
-               be seen; without it, modules
-               are named as they are met
+               be seen; without it, modules are named as they are met
     values     "none": norm, rms and finite-or-not of forward outputs and gradients; "auto": also
-               statistics and values of tensors
-               of at most 1024 elements, and at most 1024 evenly spaced elements of larger ones;
-               "all": statistics and values of
-               everything, within the budget
-    max_bytes  bound on the values kept; what did not fit is said in the recording
+               statistics and values of tensors of at most 1024 elements, and at most 1024 evenly
+               spaced elements of larger ones; "all": statistics and values of everything, within
+               the budget
+    max_bytes  bound on the values kept, in bytes; what did not fit is said in the recording
 
     Returns a Recorder; its `.recording` is there when the block has ended, also after an exception.
     Raises RecordingError for other `values`, a negative budget or a model that is no `nn.Module`.
@@ -67,10 +65,9 @@ def record_step(
     values: str = "auto",
     max_bytes: int = MAX_BYTES,
 ) -> Recording:
-    """Call `fn`, which takes no arguments and does forward and backward itself, and return the
-    recording.
+    """Call `fn` and return the recording of what it did.
 
-    The other arguments are those of `record`. An exception of `fn` passes through unchanged.
+    `fn` takes no arguments and does forward and backward itself. The other arguments are those of `record`. An exception of `fn` passes through unchanged.
 
     Example:
         >>> import torch, autograd_lab as al
@@ -93,16 +90,24 @@ class Recorder:
     ) -> None:
         """Check the settings; nothing is watched before the block begins."""
         if values not in VALUES:
-            message = f"record() got values={values!r}.\nIt must be one of {', '.join(map(repr, VALUES))}.\nSee help(record)."
+            message = (
+                f"record() got values={values!r}.\n"
+                f"It must be one of {', '.join(map(repr, VALUES))}.\n"
+                "See help(record)."
+            )
             raise RecordingError(message, values=values)
         if not isinstance(max_bytes, int) or max_bytes < 0:
-            message = f"record() got max_bytes={max_bytes!r}.\nThe budget is a number of bytes, 0 or more.\nThe default is {MAX_BYTES}."
+            message = (
+                f"record() got max_bytes={max_bytes!r}.\n"
+                "The budget is a whole number of bytes, 0 or more.\n"
+                f"The default is {MAX_BYTES}."
+            )
             raise RecordingError(message, max_bytes=max_bytes)
         if model is not None and not isinstance(model, nn.Module):
             message = (
                 f"record() got a {type(model).__name__} as its model.\n"
                 "The model gives names to parameters and modules, so it must be an nn.Module.\n"
-                "Without one, write record() and it names modules as it meets them; a function goes to record_step(fn)."
+                "Without one, write record(); a function goes to record_step(fn)."
             )
             raise RecordingError(message, model=type(model).__name__)
         self._model = model
@@ -128,7 +133,11 @@ class Recorder:
     def __enter__(self) -> Self:
         """Begin to watch."""
         if self._state != "new":
-            message = "This Recorder was used before.\nA Recorder records one block.\nCall record() again for another."
+            message = (
+                "This Recorder was used before.\n"
+                "A Recorder records one block.\n"
+                "Call record() again for another."
+            )
             raise RecordingError(message)
         self._state = "watching"
         frame = user_frame(sys._getframe(1))
@@ -136,8 +145,8 @@ class Recorder:
         try:
             self._begin()
             return self
-        except BaseException:  # an interrupt: the block is not entered, so it is not left either
-            self._end()
+        except BaseException as error:  # interrupted: nobody else will leave the block
+            self.__exit__(type(error), error, None)
             raise
 
     def _begin(self) -> None:
@@ -152,14 +161,6 @@ class Recorder:
         engine.start()
         functions.start()
 
-    def _end(self) -> None:
-        self._model = None
-        self._state = "ended"
-        try:
-            self._exit.close()
-        finally:
-            self._exit.close()  # again, for an interrupt may come while it runs
-
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -168,11 +169,14 @@ class Recorder:
     ) -> None:
         """Stop watching, whatever happened; the exception passes through."""
         try:
+            self._exit.close()
+        finally:
+            self._exit.close()  # again, for an interrupt may come while it runs
+            self._model = None
+            self._state = "ended"
             if error is not None:
                 text = f"The block ended with {in_one_line(error)}"
                 self._tape.events.append(("exception", 0, None, text))
-        finally:
-            self._end()
 
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape
@@ -180,9 +184,11 @@ class Recorder:
         tape.places.add_root(inner)
         if isinstance(inner, DistributedDataParallel):
             tape.not_seen["ddp"] = (
-                "Under DistributedDataParallel the gradients here are this rank's own, before the reduction."
+                "Under DistributedDataParallel the gradients here are this rank's own, before "
+                "the reduction."
             )
         if isinstance(inner, DataParallel):
             tape.not_seen["data parallel"] = (
-                "DataParallel runs its replicas on other threads, whose forward calls are not seen. Record model.module to see them."
+                "DataParallel runs its replicas on other threads, whose forward calls are not "
+                "seen. Record model.module to see them."
             )

@@ -38,6 +38,11 @@ class Picture:
     data: Any
     sampled_from: tuple[int, ...] | None = None
 
+    @property
+    def is_fetched(self) -> bool:
+        """The numbers are here; not so where another thread took them after the block had ended."""
+        return isinstance(self.data, np.ndarray)
+
 
 def picture_of(tensor: torch.Tensor, *, whole: bool) -> Picture:
     """Copy a dense tensor's numbers on its own device: all of them, or at most 1024.

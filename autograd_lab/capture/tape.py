@@ -1,4 +1,4 @@
-"""The mutable tape that one recorder writes while the user's program runs; `assemble` turns it into a Recording.
+"""The mutable tape that one recorder writes, from which `assemble` makes the Recording.
 
 Everything here is on the user's critical path: plain tuples and lists, no frozen records, no
 strings built, nothing worked out that can be worked out later.
@@ -148,6 +148,7 @@ class Tape:
         self.not_seen: dict[str, str] = {}
         self.pass_count = 0
         self.has_retained = False
+        self.is_over = False
         self._threads: dict[int, ThreadState] = {}
         self.thread()
 
@@ -183,6 +184,8 @@ class Tape:
 
     def failed(self, error: Exception) -> None:
         """Our own code failed: the user's program goes on, and the recording says so."""
+        if self.is_over:
+            return  # another thread was still in a hook when the block ended
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
             where = where.tb_next
@@ -213,6 +216,7 @@ class Tape:
 
     def forget(self) -> None:
         """Let go of everything that belongs to the user's program; may be called again."""
+        self.is_over = True
         self.shots.forget()
         self.places.forget()
         self._threads.clear()
