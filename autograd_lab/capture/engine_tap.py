@@ -166,11 +166,11 @@ class Pass:
             starts = [_node_of(root) for root in roots]
             ids = self._hook_graph([node for node in starts if node is not None])
             rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
-            place = tape.places.locate(sys._getframe(2), in_backward=False)  # noqa: SLF001
+            place = tape.places.locate(sys._getframe(2), in_backward=False)
             accumulates = bool(options.get("accumulate_grad", True))
             facts = (self.number, ids, rows, accumulates, bool(retain), self.creates_graph, place)
             tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
-        except Exception as error:  # noqa: BLE001 (the user's backward must run all the same)
+        except Exception as error:
             tape.failed(error)
 
     def unhook(self) -> None:
@@ -182,7 +182,7 @@ class Pass:
             self.state.passes.remove(self)
 
     def end(self) -> None:
-        """Write BackwardFinished and, after an error, the node in which it happened; let go of the nodes."""
+        """Write BackwardFinished and, after an error, where it happened; let go of the nodes."""
         if self.tape.has_retained and not self.keeps_graph:
             for node in self._ids:
                 node.metadata.pop(self.key, None)
@@ -329,7 +329,7 @@ class Pass:
                 if variable is not None and (grad := variable.grad) is not None:
                     before = self.shots.shoot(grad)
                     self.shots.flush()  # it is about to be added to
-        except Exception as error:  # noqa: BLE001 (our fault must not stop the user's program)
+        except Exception as error:
             self.tape.failed(error)
         if variable is not None:
             self.accumulating[number] = before
@@ -360,7 +360,7 @@ class Pass:
                     added = self._shoot(grad_outputs)[0]
                     if (grad := variable.grad) is not None:
                         after = self.shots.shoot(grad)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.tape.failed(error)
         before = self.accumulating.pop(number, None)
         facts = (self.number, number, rows, added, before, after)
@@ -384,7 +384,7 @@ class Pass:
                 if grad is not None:
                     is_same = received is not None and _share_memory(grad, received)
                     after = added if is_same else self.shots.shoot(grad)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.tape.failed(error)
         facts = (self.number, number, added, after)
         self.tape.events.append(("accumulated", state.index, state.inside, *facts))
@@ -399,7 +399,7 @@ class Pass:
             with torch_private.unseen():
                 received = self._shoot(grad_outputs)
                 rows = self._shoot(grad_inputs)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.tape.failed(error)
         facts = (self.number, number, received, rows)
         self.tape.events.append(("node ran", state.index, state.inside, *facts))
@@ -419,7 +419,7 @@ class Pass:
                     rows = self._shoot(grad_inputs)
                 else:
                     rows = (self.shots.share(grad, source, self.flags),)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self.tape.failed(error)
         facts = (self.number, number, received, rows)
         self.tape.events.append(("node ran", state.index, state.inside, *facts))

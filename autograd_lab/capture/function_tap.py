@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 from autograd_lab import torch_private
 
 from .places import Place, global_name, user_frame
-from .tape import SAME_ELEMENTS, RawOp, Tape
+from .tape import SAME_ELEMENTS, Tape
 
 __all__ = ["FunctionTap"]
 
@@ -57,8 +57,9 @@ NO_OPS = frozenset(
 
 
 class FunctionTap(TorchFunctionMode):
-    """Sees the outermost torch calls of the threads that enter it; torch switches it off inside
-    its own handler.
+    """Sees the outermost torch calls of the threads that enter it.
+
+    Inside its own handler torch switches it off.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -72,7 +73,7 @@ class FunctionTap(TorchFunctionMode):
         self.__enter__()
 
     def stop(self) -> None:
-        """Watch no longer, also where a mode that was entered later is still on; may be called again."""
+        """Watch no longer, also under a mode that was entered later; may be called again."""
         if self._is_on:
             torch_private.leave_function_mode(self)
             self._is_on = False
@@ -80,10 +81,10 @@ class FunctionTap(TorchFunctionMode):
     def __torch_function__(
         self,
         func: Callable[..., Any],
-        types: Any,
+        types: Any,  # noqa: ANN401 (torch's protocol)
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401 (whatever the call returns)
         """Run the call; write down what it did."""
         if torch.compiler.is_compiling():
             return func(*args, **(kwargs or {}))
@@ -235,7 +236,7 @@ class FunctionTap(TorchFunctionMode):
 
 
 def _caller(frame: FrameType, func: Callable[..., Any]) -> CodeType | None:
-    """The code that called the function: torch's Python functions hand themselves over to a mode."""
+    """The code that called the function; torch's Python functions hand themselves over to modes."""
     inner = getattr(func, "__code__", None)
     caller: FrameType | None = frame
     while caller is not None and (caller.f_code is HANDING_OVER or caller.f_code is inner):
@@ -262,7 +263,7 @@ def _positions(
     return found
 
 
-def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever a call takes)
     """All tensors in nested tuples, lists, dicts and dataclass-like results, in order."""
     stack = [value]
     while stack:
@@ -284,9 +285,11 @@ def _storage(tensor: torch.Tensor) -> int:
 
 
 class Facts(NamedTuple):
-    """What a function's name says: whether it computes at all, writes in place (`add_`,
-    `__iadd__`, `__setitem__`), and where
-    it takes `inplace`.
+    """What a function's name says.
+
+    is_op       it computes
+    is_inplace  it writes in place: `add_`, `__iadd__`, `__setitem__`
+    inplace_at  where it takes `inplace`
     """
 
     is_op: bool

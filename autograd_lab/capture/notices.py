@@ -12,7 +12,7 @@ __all__ = ["not_seen"]
 
 
 def not_seen(tape: Tape, nodes: Sequence[GradNode]) -> list[NotSeen]:
-    """One line a reason, in a fixed order: what was noticed on the way, then what is missing in the end."""
+    """One line a reason: what was noticed on the way, then what is missing in the end."""
     found = [*tape.not_seen.items(), *_missing(tape, nodes)]
     return [NotSeen(reason=reason, text=text) for reason, text in found]
 

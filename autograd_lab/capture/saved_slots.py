@@ -1,4 +1,4 @@
-"""Turn what a node keeps for backward into slots, before the engine runs and without calling anybody's unpack hook."""
+"""Turn what a node keeps for backward into slots, without calling anybody's unpack hook."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _refusal(node: Any, value_name: str, raw: Any) -> str | None:  # noqa: ANN40
 
 
 def _problem(message: str) -> str | None:
-    """What torch would raise, in few words; None for errors that concern only our way of reading."""
+    """What torch would raise, in few words; None for errors that only our way of reading meets."""
     versions = re.search(r"is at version (\d+); expected version (\d+)", message)
     if versions:
         return f"modified in place: saved at version {versions[2]}, now {versions[1]}"

@@ -1,4 +1,4 @@
-"""Turn live tensors into numbers without the user's program noticing: one row for each tensor and version.
+"""Turn live tensors into numbers, unnoticed: one row for each tensor and version.
 
 A large tensor on the CPU is measured at once, while it is still in the processor's cache. The
 others are kept as detached aliases until 1 MB of them is pending, and measured together. If a
@@ -84,7 +84,7 @@ class Shots:
         self._deferred: list[tuple[list[int], torch.Tensor]] = []
         self._lock = threading.RLock()
 
-    # Everything below but `flush` and `finish` is called with torch functions and modes switched off.
+    # All below but `flush` and `finish` is called with torch functions and modes switched off.
 
     def find(self, tensor: torch.Tensor) -> int | None:
         """The last row of a tensor that was met before."""
@@ -158,7 +158,7 @@ class Shots:
         return row if self.versions[row] == _version(tensor) else None
 
     def before_writing(self) -> None:
-        """Something is about to be written in place: measure what is pending, and trust no number later.
+        """Measure what is pending, and trust no number later: something is about to be written.
 
         A write through `.data` changes a tensor and not its version.
         """
@@ -172,7 +172,7 @@ class Shots:
                 self._flush()
 
     def finish(self) -> None:
-        """Measure what is pending, fetch what an accelerator still holds (one transfer a batch), let go of the tensors."""
+        """Measure what is pending and fetch what an accelerator still holds, one transfer a batch."""
         with torch_private.invisible():
             self._flush()
             with self._lock:
@@ -198,7 +198,7 @@ class Shots:
         self._refs.clear()
 
     def measure_unchanged(self, rows: Iterable[int]) -> list[int]:
-        """Measure tensors that were only identified, where they still are what they were; the rows that got a number."""
+        """Measure tensors that were only identified and have not changed; the rows of those."""
         found = []
         for row in rows:
             tensor = self._refs[row]()
@@ -274,7 +274,7 @@ class Shots:
         self._measure(batch)
 
     def _measure(self, batch: Sequence[tuple[int, torch.Tensor]]) -> None:
-        """Measure rows and let go of their aliases; what can't be measured does not spoil the others."""
+        """Measure rows and let go of their aliases; one that can't be measured spoils no other."""
         try:
             self._measure_together(batch)
         except Exception as error:
@@ -353,7 +353,7 @@ class Shots:
                 self._fill_extreme(tensor, row, norm)
 
     def _fill_extreme(self, tensor: torch.Tensor, row: int, norm: float) -> None:
-        """All zero, empty, not finite, or too small or large for a sum of squares in its own dtype."""
+        """All zero, empty, not finite, or too small or large for a sum of squares in its dtype."""
         if norm != norm or (
             norm == math.inf and math.inf in (float(tensor.amax()), -float(tensor.amin()))
         ):
@@ -370,7 +370,10 @@ class Shots:
             self.extras[row].is_finite = True
 
     def _keep_whole(self, tensor: torch.Tensor, row: int) -> bool:
-        """Keep numbers within the budget: all of a small tensor (then its norm comes from them: True), a picture of a large one."""
+        """Keep numbers within the budget: all of a small tensor, some of a large one.
+
+        True where all are kept: the norm comes from them.
+        """
         whole = tensor.numel() <= SMALL_NUMEL or self.values == "all"
         nbytes = (tensor.numel() if whole else SMALL_NUMEL) * max(4, tensor.itemsize)
         if self.kept_nbytes + nbytes > self.budget_nbytes:
@@ -414,7 +417,7 @@ def _version(tensor: torch.Tensor) -> int | None:
 
 
 def _meta(tensor: torch.Tensor) -> tuple[Sequence[int], torch.dtype, torch.device]:
-    """Shape, dtype and device; () for a tensor without sizes: nested, or a lazy module's parameter."""
+    """Shape, dtype, device; () for a tensor without sizes (nested, a lazy module's parameter)."""
     try:
         shape = tensor.shape
     except RuntimeError:

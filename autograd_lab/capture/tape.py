@@ -101,7 +101,10 @@ class RawSlot(NamedTuple):
 
 
 class RawNode:
-    """One grad_fn; `edges` is None until its graph was walked: node, input, node, input, ... with -1 for no edge."""
+    """One grad_fn.
+
+    `edges` is None until its graph was walked, then node, input, node, input, ...: -1 for no edge.
+    """
 
     __slots__ = ("defined_at", "edges", "leaf", "made_in", "name", "saved", "sequence_number")
 
@@ -191,8 +194,8 @@ class Tape:
             where = where.tb_next
         place = f"{where.tb_frame.f_code.co_name}, line {where.tb_lineno}" if where else "unknown"
         self.not_seen["recorder failed"] = (
-            f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it was "
-            "looking at is missing. Please report it."
+            f"The recorder itself failed with {type(error).__name__}: {error} ({place}); what it "
+            "was looking at is missing. Please report it."
         )
 
     def finish(self) -> None:
