@@ -358,7 +358,7 @@ def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _end_of_last_node(raw: RawOp) -> int:
-    """Reading a view's grad_fn may make its node after the call, to which it belongs all the same."""
+    """Reading a view's grad_fn may make its node after the call; it belongs to the call."""
     return raw.last_node[0] + 1 if raw.last_node is not None else 0
 
 

@@ -67,7 +67,8 @@ def record_step(
 ) -> Recording:
     """Call `fn` and return the recording of what it did.
 
-    `fn` takes no arguments and does forward and backward itself. The other arguments are those of `record`. An exception of `fn` passes through unchanged.
+    `fn` takes no arguments and does forward and backward itself. The other arguments are those of
+    `record`. An exception of `fn` passes through unchanged.
 
     Example:
         >>> import torch, autograd_lab as al

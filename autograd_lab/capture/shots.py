@@ -172,7 +172,7 @@ class Shots:
                 self._flush()
 
     def finish(self) -> None:
-        """Measure what is pending and fetch what an accelerator still holds, one transfer a batch."""
+        """Measure what is pending and fetch what an accelerator holds, one transfer a batch."""
         with torch_private.invisible():
             self._flush()
             with self._lock:
