@@ -396,13 +396,13 @@ def test_fault_of_our_own_is_said_and_does_not_stop_the_program(owner, name, mon
 
 
 def test_exception_whose_text_cannot_be_had_passes_unchanged():
-    class Mute(Exception):
+    class MuteError(Exception):
         def __str__(self):
             raise RuntimeError
 
     for body in (breaks_in_forward, breaks_in_a_backward):
-        _, recorder = run(body, Mute())
-        assert "Mute" in recorder.recording.problems[-1].text
+        _, recorder = run(body, MuteError())
+        assert "MuteError" in recorder.recording.problems[-1].text
 
 
 def interrupt_at_line(number: int):
