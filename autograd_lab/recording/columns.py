@@ -9,22 +9,21 @@ name of type and field.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
-
-from autograd_lab.errors import DamagedFileError
+from typing import Any, NewType, Union, cast, get_args, get_origin, get_type_hints
 
 from .record import Record, field_names
 
-__all__ = ["decode", "encode"]
+__all__ = ["MisfitError", "decode", "encode"]
 
 Json = Any
 Tables = dict[str, dict[str, Json]]
-_NOT_A_NUMBER = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_SPELT_OUT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
 
 
 def encode(
@@ -78,33 +77,30 @@ def encode(
 def decode(
     kind: type[Record], tables: Mapping[str, Json], index: int, get_bytes: Callable[[str], bytes]
 ) -> Record:
-    """Inverse of `encode`.
+    """Inverse of `encode`; time and memory are bounded by the size of the tables.
 
     get_bytes  called with a text that starts with "@", returns what `put_bytes` stored
 
-    Raises DamagedFileError that names the type and field which does not fit.
+    A field without a column gets its default (an older release did not know it). Raises MisfitError
+    that names the type and field which does not fit.
     """
     built: dict[tuple[str, int], Record] = {}
-    columns: dict[str, dict[str, list[Json]]] = {}
+    columns: dict[str, dict[str, _Column]] = {}
 
     def record_of(kind: type[Record], index: Json) -> Record:
-        if not isinstance(index, int) or isinstance(index, bool):
-            raise TypeError(index)
-        if index < 0:
-            raise IndexError(index)
-        key = (kind.__name__, index)
+        key = (kind.__name__, _number(index))
         if key not in built:
             if kind.__name__ not in columns:
-                columns[kind.__name__] = _columns(kind, tables[kind.__name__])
+                columns[kind.__name__] = _columns(kind, tables.get(kind.__name__))
             fields: dict[str, object] = {}
             for name, column in columns[kind.__name__].items():
                 try:
-                    fields[name] = value_of(_hints(kind)[name], column[index])
-                except _MisfitError:
+                    fields[name] = column.value(index, _hints(kind)[name], value_of)
+                except MisfitError:
                     raise  # it names the field that it met, further in
                 except _MISFITS as error:
                     message = f"{kind.__name__}.{name} does not fit"
-                    raise _MisfitError(message) from error
+                    raise MisfitError(message) from error
             built[key] = kind(**fields)
         return built[key]
 
@@ -120,35 +116,88 @@ def decode(
         if get_origin(kinds[0]) is tuple:
             inner = get_args(kinds[0])[0]
             return tuple(value_of(inner, item) for item in _list(raw))
+        if isinstance(kinds[0], NewType):
+            return _number(raw)
         if issubclass(kinds[0], Record):
             return record_of(kinds[0], raw)
         return _scalar(kinds[0], raw, get_bytes)
 
     try:
         return record_of(kind, index)
-    except (*_MISFITS, RecursionError) as error:
-        message = (
-            f"The recording is damaged: {error.args[0] if error.args else error!r}.\n"
-            f"It was being read as a {kind.__name__}; "
-            "the file does not hold what its own tables promise.\n"
-            "Record again, or take the file from a backup."
-        )
-        raise DamagedFileError(message, kind=kind.__name__) from error
+    except MisfitError:
+        raise
+    except _MISFITS as error:
+        message = f"it does not hold what its own tables promise ({type(error).__name__}: {error})"
+        raise MisfitError(message) from error
 
 
-class _MisfitError(ValueError):
+class MisfitError(ValueError):
     """An entry does not fit its field; the message names the type and the field."""
 
 
-_MISFITS = (LookupError, TypeError, ValueError)
+_MISFITS = (LookupError, TypeError, ValueError, OverflowError, RecursionError)
 
 
-def _columns(kind: type[Record], table: Json) -> dict[str, list[Json]]:
+class _Column:
+    """A column as it was packed: each different entry is decoded once, and `count` is a claim."""
+
+    def __init__(self, packed: Json) -> None:
+        self.numbers: list[int] | None = None
+        self.is_same = False
+        if isinstance(packed, list):
+            self.entries = _list(packed)
+            self.count = len(self.entries)
+        elif "all" in packed:
+            self.entries, self.count, self.is_same = [packed["all"]], _number(packed["count"]), True
+        else:
+            self.entries = _list(packed["of"])
+            self.numbers = [_number(number) for number in _list(packed["at"])]
+            self.count = len(self.numbers)
+        self.decoded: dict[int, object] = {}
+
+    def value(self, index: int, hint: object, value_of: Callable[[object, Json], object]) -> object:
+        """The decoded entry of a row."""
+        if index >= self.count:
+            raise IndexError(index)
+        number = 0 if self.is_same else self.numbers[index] if self.numbers else index
+        if number not in self.decoded:
+            self.decoded[number] = value_of(hint, self.entries[number])
+        return self.decoded[number]
+
+
+def _columns(kind: type[Record], table: Json) -> dict[str, _Column]:
     """The columns of a table, by field; a field without a column has its default."""
     if not isinstance(table, dict):
-        raise TypeError(table)
+        message = f"it has no table {kind.__name__}"
+        raise MisfitError(message)
     packed = cast("dict[str, Json]", table)
-    return {name: _unpack(packed[name]) for name in field_names(kind) if name in packed}
+    if unknown := packed.keys() - set(field_names(kind)):
+        message = f"{kind.__name__} has no field {min(unknown)!r}"
+        raise MisfitError(message)
+    for field in dataclasses.fields(cast("Any", kind)):
+        if field.name not in packed and field.default is dataclasses.MISSING:
+            message = f"{kind.__name__}.{field.name} is missing"
+            raise MisfitError(message)
+    columns: dict[str, _Column] = {}
+    for name, entries in packed.items():
+        try:
+            columns[name] = _Column(entries)
+        except _MISFITS as error:
+            message = f"{kind.__name__}.{name} is no column"
+            raise MisfitError(message) from error
+    if len({column.count for column in columns.values()}) > 1:
+        message = f"the columns of {kind.__name__} differ in length"
+        raise MisfitError(message)
+    return columns
+
+
+def _number(raw: Json) -> int:
+    """A row, an id or a count: an int of 0 or more."""
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise TypeError(raw)
+    if raw < 0:
+        raise IndexError(raw)
+    return raw
 
 
 def _list(raw: Json) -> list[Json]:
@@ -159,7 +208,9 @@ def _list(raw: Json) -> list[Json]:
 
 def _scalar(kind: type, raw: Json, get_bytes: Callable[[str], bytes]) -> object:
     if kind is float:
-        return _NOT_A_NUMBER[raw] if isinstance(raw, str) else float(raw)
+        if isinstance(raw, bool):
+            raise TypeError(raw)
+        return _SPELT_OUT[raw] if isinstance(raw, str) else float(raw)
     if not isinstance(raw, str if kind is bytes else kind) or (
         kind is int and isinstance(raw, bool)
     ):
@@ -170,9 +221,12 @@ def _scalar(kind: type, raw: Json, get_bytes: Callable[[str], bytes]) -> object:
 
 
 def _text_of_float(value: float) -> float | str:
+    """NaN and Inf, which strict JSON lacks, as words; and -0.0, which as a row equals 0.0."""
     if value != value:
         return "NaN"
-    return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return "-0.0" if value == 0 and math.copysign(1, value) < 0 else value
 
 
 def _pack(column: Iterable[Json]) -> Json:
@@ -188,29 +242,9 @@ def _pack(column: Iterable[Json]) -> Json:
     return entries
 
 
-def _unpack(column: Json) -> list[Json]:
-    if not isinstance(column, dict):
-        return _list(column)
-    packed = cast("dict[str, Json]", column)
-    if "all" in packed:
-        return [packed["all"]] * packed["count"]
-    return [packed["of"][number] for number in packed["at"]]
-
-
 @cache
 def _hints(kind: type[Record]) -> dict[str, object]:
-    return {name: _without_newtypes(hint) for name, hint in get_type_hints(kind).items()}
-
-
-def _without_newtypes(hint: object) -> object:
-    """Int for TensorId, also inside tuples and unions."""
-    if hasattr(hint, "__supertype__"):
-        return _without_newtypes(cast("Any", hint).__supertype__)
-    if get_origin(hint) is tuple:
-        return tuple[_without_newtypes(get_args(hint)[0]), ...]  # pyright: ignore[reportInvalidTypeArguments]
-    if get_origin(hint) in (Union, types.UnionType):
-        return Union[tuple(_without_newtypes(choice) for choice in get_args(hint))]  # noqa: UP007 (built at run time)
-    return hint
+    return get_type_hints(kind)
 
 
 def _choices(hint: object) -> list[Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import reprlib
+import threading
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,13 +24,14 @@ from autograd_lab.errors import (
     ForeignFileError,
     MissingValuesError,
     NewerSchemaError,
+    OutputError,
 )
 
-from .columns import decode, encode
+from .columns import MisfitError, decode, encode
 from .record import Record
 from .tensors import Values
 
-__all__ = ["read_record", "write_record"]
+__all__ = ["damaged", "read_record", "write_record"]
 
 FORMAT = "autograd_lab"
 LARGE_NBYTES = 64_000
@@ -36,12 +39,20 @@ R = TypeVar("R", bound=Record)
 
 
 def write_record(record: Record, path: str | os.PathLike[str], schema_version: int) -> Path:
-    """Write `path` and, when some values are larger than 64 kB, `<stem>.safetensors` beside it.
+    """Write `path` and, when some values are larger than 64 kB, a .safetensors file beside it.
 
-    Each file is written whole under another name first, so a crash leaves the old file.
-    Returns the path.
+    Each file is written whole under another name first. The values file carries its hash in its
+    name, so the old one stays until the new JSON stands: a crash leaves the old recording whole.
+    Returns the path. Raises OutputError where the folder does not exist.
     """
     path = Path(path)
+    if not path.parent.is_dir():
+        message = (
+            f"{path.name} can't be written: there is no folder {path.parent}.\n"
+            "Saving makes files, not folders.\n"
+            "Make the folder first, or give another path."
+        )
+        raise OutputError(message, path=str(path))
     large: dict[str, NDArray[Any]] = {}
 
     def put_bytes(owner: Record, field: str, data: bytes) -> str | None:
@@ -57,16 +68,24 @@ def write_record(record: Record, path: str | os.PathLike[str], schema_version: i
         "format": FORMAT,
         "kind": type(record).__name__,
         "schema": schema_version,
-        "root": index,
-        "tables": tables,
     }
+    old_values, new_values = _values_beside(path), None
     if large:
-        values_path = path.with_suffix(".safetensors")
         blob = save_tensors(large)
-        document["values"] = {"file": values_path.name, "sha256": hashlib.sha256(blob).hexdigest()}
-        _replace(values_path, blob)
+        sha256 = hashlib.sha256(blob).hexdigest()
+        new_values = path.with_name(_values_name(path, sha256))
+        document["values"] = {"file": new_values.name, "sha256": sha256}
+        _replace(new_values, blob)
+    document |= {"root": index, "tables": tables}
     text = json.dumps(document, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-    _replace(path, text.encode("ascii"))
+    try:
+        _replace(path, text.encode("ascii"))
+    except BaseException:
+        old_values, new_values = new_values, old_values  # the old recording still stands
+        raise
+    finally:
+        if old_values and old_values != new_values:
+            old_values.unlink(missing_ok=True)
     return path
 
 
@@ -79,7 +98,7 @@ def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int
     path = Path(path)
     document = _parse(path, path.read_bytes())
     if document.get("format") != FORMAT or document.get("kind") != kind.__name__:
-        says = f"format {document.get('format')!r} and kind {document.get('kind')!r}"
+        says = f"format {_short(document.get('format'))} and kind {_short(document.get('kind'))}"
         message = (
             f"{path.name} is not a {kind.__name__} of autograd_lab.\n"
             f"It is JSON, but says {says}.\n"
@@ -87,12 +106,12 @@ def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int
         )
         raise ForeignFileError(message, path=str(path))
     schema = document.get("schema")
-    if not isinstance(schema, int) or schema < 1:
-        raise _damaged(path, f"its schema version is {schema!r}")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise damaged(path, f"its schema version is {_short(schema)}")
     if schema > schema_version:
         message = (
             f"{path.name} was written by a newer autograd_lab.\n"
-            f"It has schema version {schema}; this release reads up to {schema_version}.\n"
+            f"It has schema version {_short(schema)}; this release reads up to {schema_version}.\n"
             "Update with: pip install -U autograd-lab"
         )
         raise NewerSchemaError(message, path=str(path), schema=schema, newest=schema_version)
@@ -103,10 +122,34 @@ def read_record(kind: type[R], path: str | os.PathLike[str], schema_version: int
 
     tables, index = document.get("tables"), document.get("root")
     if not isinstance(tables, dict) or not isinstance(index, int):
-        raise _damaged(path, "its tables are missing")
-    record = decode(kind, cast("dict[str, Any]", tables), index, get_bytes)
+        raise damaged(path, "its tables are missing")
+    try:
+        record = decode(kind, cast("dict[str, Any]", tables), index, get_bytes)
+    except MisfitError as error:
+        raise damaged(path, str(error)) from error
     assert isinstance(record, kind)
     return record
+
+
+def _short(value: object) -> str:
+    return reprlib.repr(value)
+
+
+def _values_name(path: Path, sha256: str) -> str:
+    stem = path.stem if path.suffix == ".json" else path.name
+    return f"{stem}.{sha256[:8]}.safetensors"
+
+
+def _values_beside(path: Path) -> Path | None:
+    """The values file of the recording that stands at `path`; None where none is surely ours."""
+    try:
+        match json.loads(path.read_bytes()):
+            case {"format": "autograd_lab", "values": {"file": str(file), "sha256": str(sha256)}}:
+                return path.with_name(file) if file == _values_name(path, sha256) else None
+            case _:
+                return None
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _real_array(values: Values) -> NDArray[Any]:
@@ -127,7 +170,7 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
         document = json.loads(data, parse_constant=refuse)
     except (ValueError, RecursionError) as error:  # bad UTF-8 and bad JSON are ValueErrors
         if data[:200].lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in data[:200]:
-            raise _damaged(path, f"it ends or breaks off early ({error})") from error
+            raise damaged(path, f"it ends or breaks off early ({error})") from error
         message = (
             f"{path.name} is not a recording of autograd_lab.\n"
             f"It can't be read as JSON: {error}.\n"
@@ -139,14 +182,13 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
 
 def _read_values(path: Path, entry: object) -> dict[str, NDArray[Any]]:
     match entry:
-        case {"file": str(file), "sha256": str(sha256)}:
-            name = Path(file).name
+        case {"file": str(name), "sha256": str(sha256)} if name and Path(name).name == name:
+            values_path = path.with_name(name)
         case _:
-            raise _damaged(path, "its entry for the values file does not name a file and a hash")
-    values_path = path.with_name(name)
-    if not values_path.exists():
+            raise damaged(path, "its entry for the values file does not name a file beside it")
+    if not _is_file(values_path):
         message = (
-            f"The values of {path.name} are missing: there is no {name} beside it.\n"
+            f"The values of {path.name} are missing: there is no {name[:99]} beside it.\n"
             "Tensors over 64 kB are kept in that file.\n"
             "Move both files together."
         )
@@ -162,11 +204,19 @@ def _read_values(path: Path, entry: object) -> dict[str, NDArray[Any]]:
         raise MissingValuesError(message, path=str(path), values=name)
     try:
         return load_tensors(blob)
-    except SafetensorError as error:
-        raise _damaged(values_path, str(error)) from error
+    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(values_path, str(cast("object", error))) from error
 
 
-def _damaged(path: Path, why: str) -> DamagedFileError:
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, or one that no file can have
+        return False
+
+
+def damaged(path: Path, why: str) -> DamagedFileError:
+    """The error for a file that was a recording once."""
     message = (
         f"{path.name} is damaged: {why}.\n"
         "It was a recording of autograd_lab once.\n"
@@ -176,7 +226,7 @@ def _damaged(path: Path, why: str) -> DamagedFileError:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         part.write_bytes(data)
         part.replace(path)

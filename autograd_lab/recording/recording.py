@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from autograd_lab import views
 
 from .events import Event, NotSeen, ProblemSeen
-from .files import read_record, write_record
+from .files import damaged, read_record, write_record
 from .graph import GradNode, NodeId, Op, OpId, SourceText
 from .record import Record
+from .references import broken_reference
 from .tensors import TensorId, TensorRef
 
 __all__ = ["SCHEMA_VERSION", "Meta", "Recording", "load_recording"]
@@ -79,9 +80,13 @@ class Recording(Record):
         return tuple(self.events_of(NotSeen))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one strict JSON file; tensors over 64 kB go into `<stem>.safetensors` beside it.
+        """Write one strict JSON file; tensors over 64 kB go into a .safetensors file beside it.
 
-        Returns the path.
+        That file is named after the JSON and its own content (`step.1f0c9a3e.safetensors`), so no
+        other file is ever overwritten, and a crash leaves the old recording whole. Saving over an
+        older recording removes the file of its values.
+
+        Returns the path. Raises OutputError where the folder does not exist.
         """
         return write_record(self, path, SCHEMA_VERSION)
 
@@ -102,4 +107,8 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     NewerSchemaError, MissingValuesError (the .safetensors file beside it is missing or another's),
     FileNotFoundError.
     """
-    return read_record(Recording, path, SCHEMA_VERSION)
+    recording = read_record(Recording, path, SCHEMA_VERSION)
+    why = broken_reference(recording)
+    if why is not None:
+        raise damaged(Path(path), why)
+    return recording

@@ -41,6 +41,10 @@ def broken_reference(recording: Recording) -> str | None:
             return f"Values of shape {record.shape} hold {record.nbytes} bytes of {record.dtype}"
         for name, kind in _fields(type(record)):
             value = getattr(record, name)
+            if isinstance(value, tuple):
+                if id(cast("object", value)) in seen:
+                    continue
+                seen.add(id(cast("object", value)))
             for item in cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,):
                 if isinstance(item, Record):
                     stack.append(item)
@@ -51,7 +55,7 @@ def broken_reference(recording: Recording) -> str | None:
 
 def _fills_its_shape(values: Values) -> bool:
     try:
-        return values.array.nbytes == values.nbytes
+        return min(values.shape, default=0) >= 0 and values.array.nbytes == values.nbytes
     except (TypeError, ValueError):
         return False
 
@@ -68,7 +72,7 @@ def _fields(kind: type[Record]) -> tuple[tuple[str, object], ...]:
     return tuple(found)
 
 
-def _parts(hint: object) -> list[object]:
+def _parts(hint: object) -> list[Any]:
     """All types that a hint is made of."""
     inner = get_args(hint)
     return [part for one in inner for part in _parts(one)] if inner else [hint]
