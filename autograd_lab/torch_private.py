@@ -132,8 +132,8 @@ def engine_function() -> EngineCall:
 
 def set_engine_function(function: EngineCall) -> None:
     """Put another function at the Python entry to the engine, wherever torch looks it up."""
-    torch.autograd.graph._engine_run_backward = function
     torch.autograd._engine_run_backward = function  # pyright: ignore[reportPrivateImportUsage]
+    torch.autograd.graph._engine_run_backward = function  # last: `engine_function` reads this one
 
 
 def function_modes() -> list[Any]:
@@ -149,11 +149,12 @@ def leave_function_mode(mode: object) -> None:
     stack = _function_mode_stack()
     if mode not in stack:
         return
-    above = stack[stack.index(mode) + 1 :]
-    for _ in range(len(above) + 1):
+    first = stack.index(mode)
+    for _ in stack[first:]:
         _pop_function_mode()
-    for other in above:
-        _push_function_mode(other)
+    for other in stack[first:]:
+        if other is not mode:
+            _push_function_mode(other)
 
 
 def functorch_is_active() -> bool:

@@ -37,7 +37,7 @@ class EngineTap:
 
     _active: ClassVar[list[EngineTap]] = []
     _plain: torch_private.EngineCall | None = None
-    _is_installed = False
+    _is_below_another = False  # somebody's patch, which outlived our block, still calls ours
     _numbers = itertools.count()  # never an address: nodes keep the key, and addresses come again
     _lock = threading.RLock()
 
@@ -49,10 +49,11 @@ class EngineTap:
     def start(self) -> None:
         """Replace the entry to the engine, if no other recorder has done so."""
         with EngineTap._lock:
-            if not EngineTap._is_installed:
-                EngineTap._plain = torch_private.engine_function()
+            here = torch_private.engine_function()
+            is_reached = EngineTap._is_below_another and here is not EngineTap._plain
+            if here is not _watched_engine_call and not is_reached:
+                EngineTap._plain = here
                 torch_private.set_engine_function(_watched_engine_call)
-                EngineTap._is_installed = True
             EngineTap._active = [*EngineTap._active, self]
 
     def stop(self) -> None:
@@ -63,10 +64,12 @@ class EngineTap:
         """
         with EngineTap._lock:
             EngineTap._active = [tap for tap in EngineTap._active if tap is not self]
-            if not EngineTap._active and torch_private.engine_function() is _watched_engine_call:
-                assert EngineTap._plain is not None
+            if EngineTap._active or EngineTap._plain is None:
+                return
+            here = torch_private.engine_function()
+            EngineTap._is_below_another = here not in (_watched_engine_call, EngineTap._plain)
+            if not EngineTap._is_below_another:  # also if an interrupt came half-way before
                 torch_private.set_engine_function(EngineTap._plain)
-                EngineTap._is_installed = False
 
     @contextmanager
     def watch(

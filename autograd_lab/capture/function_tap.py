@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
-from .places import Place, global_name, user_frame
+from .places import Place, global_name, is_optimizer, user_frame
 from .tape import SAME_ELEMENTS, Tape
 
 __all__ = ["FunctionTap"]
@@ -54,6 +54,9 @@ NO_OPS = frozenset(
         "share_memory_",
     }
 )
+
+
+ATTENTION = torch.nn.functional.multi_head_attention_forward
 
 
 class FunctionTap(TorchFunctionMode):
@@ -110,20 +113,35 @@ class FunctionTap(TorchFunctionMode):
         )
         if not inplace and kwargs.get("out") is not None:
             inplace = True
-        if inplace:
-            try:
-                self.tape.shots.before_writing()
-            except Exception as error:
-                self.tape.failed(error)
+        early = self._before_writing(args, sys._getframe(1)) if inplace else None
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
         try:
             with torch_private.unseen():
-                self._write(func, args, kwargs, output, before, after, inplace, sys._getframe(1))
+                written = inplace, early
+                self._write(func, args, kwargs, output, before, after, written, sys._getframe(1))
         except Exception as error:
             self.tape.failed(error)
         return output
+
+    def _before_writing(self, args: tuple[Any, ...], frame: FrameType) -> int | None:
+        """Measure what is about to be written over; the row of the target, if it is new here."""
+        shots, row = self.tape.shots, None
+        try:
+            with torch_private.unseen():
+                target = args[0] if args else None
+                if (
+                    isinstance(target, torch.Tensor)
+                    and shots.current(target) is None
+                    and not is_optimizer(frame.f_code)
+                    and not torch_private.is_traced(target)
+                ):
+                    row = shots.shoot(target)
+            shots.before_writing()
+        except Exception as error:
+            self.tape.failed(error)
+        return row
 
     def _write(
         self,
@@ -133,11 +151,14 @@ class FunctionTap(TorchFunctionMode):
         output: Any,  # noqa: ANN401 (whatever the call returned)
         before: int,
         after: int,
-        inplace: bool,
+        written: tuple[bool, int | None],
         frame: FrameType,
     ) -> None:
         tape, shots = self.tape, self.tape.shots
+        inplace, early = written
         outputs = (output,) if isinstance(output, torch.Tensor) else list(_tensors_in(output))
+        if not outputs and inplace:  # `y[0] = x` returns nothing
+            outputs = list(_tensors_in(args[:1]))
         if not outputs and after == before:
             return
         if outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0]):
@@ -156,7 +177,7 @@ class FunctionTap(TorchFunctionMode):
         find, is_taken = shots.find, shots.is_taken
         for position, tensor in _positions(args, kwargs):
             row = find(tensor)
-            if row is None or not is_taken[row]:
+            if row is None or not is_taken[row] or row == early:
                 row = self._meet_input(tensor, row, position, frame, fresh)
             inputs.append(row)
         last_node = None
@@ -168,7 +189,12 @@ class FunctionTap(TorchFunctionMode):
             rows = [self._share(args, tensor) for tensor in outputs]
         else:
             rows = [shots.shoot(tensor) for tensor in outputs]
-        written = [_storage(tensor) for tensor in (outputs or _written(args))] if inplace else ()
+        if func is ATTENTION and not kwargs.get("training") and not outputs[0].requires_grad:
+            tape.not_seen["fused attention"] = (
+                "In eval mode without grad, torch may run attention as one fused kernel. Any "
+                "recording switches that off: outputs differ by about 5e-7, and it is slower."
+            )
+        storages = [_storage(tensor) for tensor in outputs] if inplace else ()
         is_direct = _caller(frame, func) is place.code
         facts = (
             inputs,
@@ -180,7 +206,7 @@ class FunctionTap(TorchFunctionMode):
             inplace,
             is_direct,
             fresh,
-            written,
+            storages,
         )
         tape.events.append(("op", state.index, state.inside, len(tape.ops)))
         tape.ops.append((func, place, *facts))
@@ -203,7 +229,8 @@ class FunctionTap(TorchFunctionMode):
                 row = shots.identify(tensor)
                 tape.parameters.append(row)
             return row
-        row = shots.shoot(tensor)
+        if row is None or not shots.is_taken[row]:  # else it was, just before it was written over
+            row = shots.shoot(tensor)
         fresh.append((row, position))
         name = global_name(user_frame(frame), tensor) if row not in tape.tensor_names else None
         if name is not None:
@@ -274,10 +301,6 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever
             stack.extend(reversed(item))
         elif isinstance(item, dict):
             stack.extend(reversed(list(item.values())))
-
-
-def _written(args: tuple[Any, ...]) -> list[torch.Tensor]:
-    return [args[0]] if args and isinstance(args[0], torch.Tensor) else []
 
 
 def _storage(tensor: torch.Tensor) -> int:

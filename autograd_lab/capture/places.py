@@ -7,6 +7,7 @@ numbers the module's calls and dies with the frame.
 
 from __future__ import annotations
 
+import itertools
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from autograd_lab.torch_private import MODULE_CALL
 
 from .expressions import callee
 
-__all__ = ["ModuleCall", "Place", "Places", "global_name", "user_frame"]
+__all__ = ["ModuleCall", "Place", "Places", "global_name", "is_optimizer", "user_frame"]
 
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
@@ -29,7 +30,7 @@ OURS = tuple(
     str(Path(__file__).parents[1] / name) for name in ("capture/", "doors", "torch_private")
 )
 USER, LIBRARY, OPTIMIZER, INITIALISER, CHECKPOINT = range(5)
-MARK = "__autograd_lab_call__"
+_NUMBERS = itertools.count()
 
 
 class ModuleCall(NamedTuple):
@@ -67,6 +68,7 @@ class Places:
     _modules: list[nn.Module] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
+    _mark: str = field(default_factory=lambda: f"__autograd_lab_call_{next(_NUMBERS)}__")
 
     def add_root(self, module: nn.Module, prefix: str = "") -> None:
         """Learn the paths of a module tree; the tree is held until `forget`."""
@@ -141,9 +143,9 @@ class Places:
 
     def _module_call(self, frame: FrameType) -> ModuleCall | None:
         local: Any = frame.f_locals
-        call = local.get(MARK)
-        if call is not None and call[0] is self:
-            return call[1]
+        call = local.get(self._mark)
+        if call is not None:
+            return call
         module = local.get("self")
         if not isinstance(module, nn.Module):
             return None
@@ -152,15 +154,16 @@ class Places:
             self._meet_root(module, frame)
             path = self._paths.get(id(module), type(module).__name__)
         number = self._calls[path] = self._calls.get(path, 0) + 1
-        local[MARK] = (self, call := ModuleCall(path, type(module).__name__, number))
+        local[self._mark] = call = ModuleCall(path, type(module).__name__, number)
         return call
 
     def _step_number(self, frame: FrameType) -> int:
         local: Any = frame.f_locals
-        if local.get(MARK, (None,))[0] is not self:
+        step = local.get(self._mark)
+        if step is None:
             self._steps += 1
-            local[MARK] = (self, self._steps)
-        return local[MARK][1]
+            local[self._mark] = step = self._steps
+        return step
 
     def _meet_root(self, module: nn.Module, frame: FrameType) -> None:
         """Meet a module outside the known trees: its outermost caller is a new root.
@@ -185,6 +188,11 @@ class Places:
         while unique in taken:
             unique, number = f"{name}#{number}", number + 1
         self.add_root(module, unique)
+
+
+def is_optimizer(code: CodeType) -> bool:
+    """Whether code is torch.optim's own."""
+    return _kind(code.co_filename) == OPTIMIZER
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

@@ -1,0 +1,333 @@
+"""What a recording says of problems: where NaN and Inf were born, what was written over, what
+raised, and what the recorder could not see.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 (torch's own custom)
+
+import autograd_lab as al
+from autograd_lab.capture.formulas import formula_of, rule_of
+from autograd_lab.recording import BackwardFinished, NodeFinished, OpCalled, ProblemSeen, Recording
+from tests.capture.programs import Refuses, batch, small_net
+
+INFINITE = torch.tensor(float("inf"))
+
+
+def problem(recording: Recording, kind: str) -> ProblemSeen:
+    (found,) = [one for one in recording.problems if one.kind == kind]
+    return found
+
+
+def said(recording: Recording, reason: str) -> str:
+    (text,) = [event.text for event in recording.not_seen if event.reason == reason]
+    return text
+
+
+def record(body, **settings) -> Recording:
+    with al.record(**settings) as rec:
+        body()
+    return rec.recording
+
+
+@pytest.mark.parametrize("values", ["none", "auto"])
+def test_nan_gradient_of_the_masked_root_is_born_at_sqrt(values):
+    x = torch.tensor([0.0, 4.0], requires_grad=True)
+    with al.record(values=values) as rec:
+        root = x.sqrt()
+        torch.where(x > 0, root, 0).sum().backward()
+
+    found = problem(rec.recording, "non-finite backward")
+    assert rec.recording.nodes[found.node].name == "SqrtBackward0"
+    assert found.source.text == "root = x.sqrt()"
+    assert "NaN" in found.text
+    assert "forward was finite" in found.text
+    assert [one.kind for one in rec.recording.problems] == ["non-finite backward"]
+
+
+@pytest.mark.parametrize("values", ["none", "auto"])
+@pytest.mark.parametrize(
+    ("program", "name", "what"),
+    [
+        (lambda x: 1 / (x * 0 + 1e-30) ** 2, "pow", "Inf"),
+        (lambda x: (x * 0).log(), "log", "Inf"),
+        (lambda x: (x * 0) * INFINITE, "mul", "NaN"),
+        (lambda x: (x.half() * 0 + 6e4) * 2, "mul", "Inf"),
+        (lambda x: (-x.abs() - 1).sqrt(), "sqrt", "NaN"),
+        (lambda x: (x + 100).exp() @ torch.ones(2), "exp", "Inf"),
+    ],
+    ids=["1/x**2", "log(0)", "0*inf", "fp16 overflow", "root of a negative", "exp"],
+)
+def test_first_bad_number_of_forward_is_named_at_its_birth(program, name, what, values):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with al.record(values=values) as rec:
+        y = program(x)
+        (y.float() * 2 + 1).sum()
+
+    found = problem(rec.recording, "non-finite forward")
+    born = rec.recording.ops[found.op]
+    assert name in born.name or born.name in ("reciprocal", "__rdiv__", "__rtruediv__", "div")
+    assert what in found.text
+    assert len([one for one in rec.recording.problems if "forward" in one.kind]) == 1
+
+
+def test_bad_input_of_the_user_is_blamed_not_the_call():
+    x = torch.tensor([1.0, float("nan")])
+    with al.record() as rec:
+        x.exp()
+
+    text = problem(rec.recording, "non-finite forward").text
+    assert "x already held it" in text
+
+
+def test_large_gradients_overflow_in_backward_only():
+    x = torch.tensor([1e-30, 1.0], dtype=torch.float64).float().requires_grad_()
+    with al.record() as rec:
+        x.sqrt().log().sum().backward(torch.tensor(1e20))
+
+    found = problem(rec.recording, "non-finite backward")
+    assert "Inf" in found.text
+    assert rec.recording.nodes[found.node].name in ("LogBackward0", "SqrtBackward0")
+
+
+def test_gradient_that_was_given_bad_is_not_blamed_on_a_node():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        y = x * 2
+        y.backward(torch.full_like(y, float("nan")))
+
+    assert "came into" in problem(rec.recording, "non-finite backward").text
+
+
+def test_each_backward_has_its_own_first_bad_number():
+    x = torch.tensor([0.0], requires_grad=True)
+    with al.record() as rec:
+        for _ in range(2):
+            torch.where(x > 0, x.sqrt(), 0).sum().backward()
+
+    assert [one.pass_id for one in rec.recording.problems] == [1, 2]
+
+
+def test_mask_of_minus_infinity_is_no_problem():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        masked = x.masked_fill(x > 1, float("-inf"))
+        masked.softmax(1).sum().backward()
+
+    assert rec.recording.problems == ()
+
+
+def test_attention_with_a_causal_mask_is_no_problem():
+    net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0)
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    with al.record(net, values="none") as rec:
+        net(torch.randn(2, 5, 8), src_mask=mask, is_causal=True).sum().backward()
+
+    assert rec.recording.problems == ()
+
+
+def test_in_place_write_that_torch_refuses_is_shown_with_its_writer():
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = x.exp()
+        z = y * 2
+        y.add_(1)
+        loss = z.sum() + y.sum()
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            loss.backward()
+
+    found = problem(rec.recording, "saved tensor modified")
+    assert rec.recording.nodes[found.node].name == "ExpBackward0"
+    assert "saved at version 0, now 1" in found.text
+    assert found.source.text == "y.add_(1)"
+
+
+def test_second_backward_over_a_freed_graph_is_said():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        y = x.exp().sum()
+        y.backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            y.backward()
+
+    kinds = [one.kind for one in rec.recording.problems]
+    assert "saved tensor freed" in kinds
+    assert [event.error is None for event in rec.recording.events_of(BackwardFinished)] == [
+        True,
+        False,
+    ]
+
+
+def test_exception_in_backward_names_its_node_and_line():
+    x = batch(requires_grad=True)
+    with al.record() as rec, pytest.raises(ArithmeticError):
+        Refuses.apply(x.exp()).sum().backward()
+
+    first = rec.recording.problems[0]
+    assert rec.recording.nodes[first.node].name == "RefusesBackward"
+    assert "this backward refuses" in first.text
+
+
+def test_loss_that_needs_no_gradient_is_said():
+    with al.record() as rec, pytest.raises(RuntimeError, match="does not require grad"):
+        batch().sum().backward()
+
+    assert "does not require grad" in rec.recording.problems[0].text
+
+
+def test_compiled_region_is_one_opaque_node():
+    torch._dynamo.reset()
+    net = torch.compile(small_net(), backend="aot_eager")
+    recording = record(lambda: net(batch()).sum().backward(), model=net)
+
+    assert "without torch.compile" in said(recording, "compiled")
+    assert sum("CompiledFunction" in node.name for node in recording.nodes) == 1
+    names = {tensor.name for tensor in recording.tensors if tensor.is_parameter}
+    assert names == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script. is deprecated")
+def test_scripted_modules_are_said():
+    net = torch.jit.script(small_net())
+    recording = record(lambda: net(batch()).sum().backward(), model=net)
+
+    assert "eager module" in said(recording, "scripted")
+    assert len(recording.nodes) > 5
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace. is deprecated")
+def test_traced_functions_are_said():
+    recording = record(lambda: torch.jit.trace(lambda x: x * 2, (batch(),)))
+
+    assert "torch.jit.trace" in said(recording, "traced")
+
+
+def test_batched_gradients_have_a_reason_and_no_number():
+    x = batch(requires_grad=True)
+    recording = record(
+        lambda: torch.autograd.grad(x.sin(), x, torch.ones(3, 5, 4), is_grads_batched=True)
+    )
+
+    shots = [s for event in recording.events_of(NodeFinished) for s in event.grad_inputs if s]
+    assert {shot.note for shot in shots} == {"inside vmap or a functorch transform"}
+
+
+def test_backward_inside_a_transform_is_said():
+    recording = record(lambda: torch.func.grad(lambda x: x.sin().sum())(batch()))
+
+    assert "outside the transform" in said(recording, "functorch")
+
+
+def test_tensors_inside_vmap_have_a_reason_and_no_number():
+    recording = record(lambda: torch.func.vmap(lambda row: row.sin())(batch()))
+
+    shots = [s for event in recording.events_of(OpCalled) for s in event.outputs]
+    inside = [shot for shot in shots if shot.note]
+    assert inside
+    assert all(shot.norm is None and shot.finite is None for shot in inside)
+
+
+def test_calls_of_another_thread_are_said():
+    out = []
+
+    def body():
+        thread = threading.Thread(target=lambda: out.append(small_net()(batch()).sum()))
+        thread.start()
+        thread.join()
+        out[0].backward()
+
+    recording = record(body)
+    assert "another thread" in said(recording, "unseen calls")
+    assert recording.ops == ()
+
+
+def test_nodes_made_before_the_block_are_said():
+    y = batch(requires_grad=True).exp().sum()
+    recording = record(y.backward)
+
+    assert "before the block" in said(recording, "unseen calls")
+    assert len(recording.nodes) == 3
+
+
+def test_fused_attention_without_grad_is_said():
+    net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = torch.randn(2, 5, 8)
+    with torch.no_grad():
+        expected = net(x)
+        with al.record(net) as rec:
+            found = net(x)
+
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)  # facts: about 5e-7
+    assert "fused" in said(rec.recording, "fused attention")
+
+
+def test_empty_block_is_said():
+    assert "nothing to show" in said(record(lambda: None), "empty")
+
+
+def test_wrapped_models_are_said():
+    recording = record(lambda: None, model=nn.DataParallel(small_net()))
+
+    assert "Record model.module" in said(recording, "data parallel")
+
+
+RULES = {
+    "AddBackward0": "da = g",
+    "SubBackward0": "db = -g",
+    "MulBackward0": "da = g * b",
+    "DivBackward0": "da = g / b",
+    "NegBackward0": "dx = -g",
+    "PowBackward0": "n * x**(n - 1)",
+    "MmBackward0": "da = g @ b.T",
+    "BmmBackward0": "b.mT",
+    "AddmmBackward0": "dbias = g",
+    "SumBackward1": "dx = g",
+    "MeanBackward0": "g / n",
+    "ReluBackward0": "x > 0",
+    "TanhBackward0": "tanh(x)**2",
+    "SigmoidBackward0": "s * (1 - s)",
+    "ExpBackward0": "g * exp(x)",
+    "LogBackward0": "g / x",
+    "SoftmaxBackward0": "sum(g * s)",
+    "LogSoftmaxBackward0": "softmax(x) * sum(g)",
+    "ViewBackward0": "view",
+    "TBackward0": "view",
+    "TransposeBackward0": "view",
+    "PermuteBackward0": "view",
+    "SelectBackward0": "view",
+    "SliceBackward0": "view",
+    "UnsqueezeBackward0": "view",
+    "ExpandBackward0": "expanded",
+    "UnsafeViewBackward0": "view",
+    "AliasBackward0": "view",
+}
+
+
+@pytest.mark.parametrize(("name", "part"), RULES.items(), ids=RULES)
+def test_plain_rule_of_each_common_node(name, part):
+    assert part in rule_of(name)
+    assert "\n" not in rule_of(name)
+    assert formula_of(name)
+
+
+def test_names_of_the_rules_are_names_that_torch_uses():
+    x, w = batch(requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    with al.record() as rec:
+        h = F.linear(x, w.T, torch.ones(3, requires_grad=True))
+        y = ((h.relu() + h.sigmoid() - h.tanh()) * h.exp() / h.square().add(1).log()).neg() ** 3
+        (y.softmax(1) + y.log_softmax(1)).view(-1).mean().add(h.sum()).backward()
+
+    assert {node.short_name for node in rec.recording.nodes if node.rule is None} == set()
+
+
+def test_formulas_are_torchs_own_words():
+    assert formula_of("MulBackward0").splitlines()[0].startswith("self: mul_tensor_backward(grad")
+    assert formula_of("TanhBackward0") == "self: tanh_backward(grad, result)"
+    assert formula_of("PowBackward1") == formula_of("PowBackward1_copy")
+    assert formula_of("NoSuchBackward0") is None
+    assert rule_of("GeneratedBackwardFor_lab_scale_defaultBackward") is None
