@@ -276,6 +276,20 @@ def test_wrapped_models_are_said():
     assert "Record model.module" in said(recording, "data parallel")
 
 
+def test_gradients_under_ddp_are_said_to_be_this_ranks_own(tmp_path):
+    store = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+    try:
+        net = nn.parallel.DistributedDataParallel(small_net())
+        recording = record(lambda: net(batch()).sum().backward(), model=net)
+    finally:
+        torch.distributed.destroy_process_group()
+
+    assert "before the reduction" in said(recording, "ddp")
+    leaves = [node for node in recording.nodes if node.leaf is not None]
+    assert len(leaves) == 4
+
+
 RULES = {
     "AddBackward0": "da = g",
     "SubBackward0": "db = -g",
