@@ -204,7 +204,7 @@ def _read_values(path: Path, entry: object) -> dict[str, NDArray[Any]]:
         raise MissingValuesError(message, path=str(path), values=name)
     try:
         return load_tensors(blob)
-    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (SafetensorError, KeyError) as error:  # KeyError: a dtype that numpy lacks
         raise damaged(values_path, str(cast("object", error))) from error
 
 

@@ -246,6 +246,19 @@ def test_a_missing_table_is_refused_as_damaged(kind, document, tmp_path):
     refused(write(tmp_path / "step.json", document), DamagedFileError, kind)
 
 
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_strict_json_lacks_are_damage(constant, document, tmp_path):
+    path = write(tmp_path / "step.json", document)
+    path.write_text(path.read_text().replace("1e+308", constant))
+    refused(path, DamagedFileError, constant)
+
+
+def test_a_stray_character_among_bytes_is_damage(document, tmp_path):
+    document["tables"]["Values"]["data"][0] += "*"
+    path = write(tmp_path / "step.json", document)
+    refused(path, DamagedFileError, r"Values\.data does not fit")
+
+
 def test_the_message_names_the_type_and_field_that_does_not_fit(document, tmp_path):
     document["tables"]["Edge"]["input"] = ["0"]
     refused(write(tmp_path / "step.json", document), DamagedFileError, r"Edge\.input does not fit")
@@ -360,12 +373,19 @@ def test_a_folder_in_the_place_of_the_values_is_missing_values(large):
     refused(path, MissingValuesError)
 
 
+def in_bfloat16():
+    """A whole file whose dtype numpy does not have."""
+    entry = {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}
+    header = json.dumps({"data0": entry}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(4)
+
+
 WITHIN = {
     "not safetensors": b"hello",
     "no such array": save({"other": np.zeros(3)}),
     "another size": save({f"data{n}": np.zeros(3) for n in range(6)}),
     "another dtype": save({"data0": np.zeros(3)}).replace(b'"F64"', b'"F63"'),
-    "dtype that numpy lacks": save({"data0": np.zeros(4, "int16")}).replace(b'"I16"', b'"BF16"'),
+    "dtype that numpy lacks": in_bfloat16(),
     "header too long": (2**60).to_bytes(8, "little") + b"{}",
 }
 
