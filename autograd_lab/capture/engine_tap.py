@@ -241,7 +241,7 @@ class Pass:
             nexts = node.next_functions
             ids[node] = self._node_id(node)
             order.append((node, nexts))
-            for target, _ in nexts:
+            for target, _ in reversed(nexts):
                 if target is not None and target not in ids:
                     stack.append(target)
         for node, nexts in order:

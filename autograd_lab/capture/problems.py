@@ -88,7 +88,8 @@ class _Finder:
         bad_inputs = [tensor for tensor in op.inputs if self.is_bad.get(tensor)]
         self.look_at(event.outputs)
         bad = [shot for shot in event.outputs if shot.finite is False]
-        if not bad or self.bad_forward or op.name in MASKING:
+        is_on_purpose = _what(bad) == "Inf" and (op.name in MASKING or not op.inputs)
+        if not bad or self.bad_forward or is_on_purpose:
             return []
         self.bad_forward = True
         inputs = (

@@ -269,8 +269,10 @@ class Shots:
         self.extras[row] = Extra(note=note)
 
     def _flush(self) -> None:
-        with self._lock:
-            batch, self._pending, self._pending_nbytes = self._pending, [], 0
+        with self._lock:  # another thread may append meanwhile: what it adds stays for later
+            batch = self._pending[:]
+            del self._pending[: len(batch)]
+            self._pending_nbytes = 0
         self._measure(batch)
 
     def _measure(self, batch: Sequence[tuple[int, torch.Tensor]]) -> None:
