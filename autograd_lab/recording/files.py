@@ -41,8 +41,9 @@ R = TypeVar("R", bound=Record)
 def write_record(record: Record, path: str | os.PathLike[str], schema_version: int) -> Path:
     """Write `path` and, when some values are larger than 64 kB, a .safetensors file beside it.
 
-    Each file is written whole under another name first. The values file carries its hash in its
-    name, so the old one stays until the new JSON stands: a crash leaves the old recording whole.
+    Each file is written whole under another name first. The values file carries the JSON's name and
+    its own hash in its name (`step.json.1f0c9a3e.safetensors`), so the old one stays until the new
+    JSON stands: a crash leaves the old recording whole.
     Returns the path. Raises OutputError where the folder does not exist.
     """
     path = Path(path)
@@ -136,8 +137,8 @@ def _short(value: object) -> str:
 
 
 def _values_name(path: Path, sha256: str) -> str:
-    stem = path.stem if path.suffix == ".json" else path.name
-    return f"{stem}.{sha256[:8]}.safetensors"
+    """The whole name: `step.json` and `step` with equal values would else share one file."""
+    return f"{path.name}.{sha256[:8]}.safetensors"
 
 
 def _values_beside(path: Path) -> Path | None:

@@ -110,6 +110,15 @@ def test_recordings_whose_names_share_a_stem_keep_their_values(tmp_path):
     assert firsts == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("names", [("step.json", "step"), ("step", "step.json")], ids=" ".join)
+def test_saving_over_a_recording_leaves_the_equal_values_of_another(names, tmp_path):
+    for name in names:
+        samples.large().save(tmp_path / name)
+    samples.small().save(tmp_path / names[1])
+    assert load_recording(tmp_path / names[0]) == samples.large()
+    assert load_recording(tmp_path / names[1]) == samples.small()
+
+
 def test_both_files_can_move_together(tmp_path):
     samples.large().save(tmp_path / "step.json")
     moved = tmp_path.rename(tmp_path.with_name("elsewhere"))
