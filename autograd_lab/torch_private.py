@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import CodeType
@@ -30,6 +30,7 @@ __all__ = [
     "dispatch_mode_count",
     "engine_function",
     "foreach_norm",
+    "forward_class_of",
     "function_modes",
     "functorch_is_active",
     "has_own_dispatch",
@@ -37,8 +38,10 @@ __all__ = [
     "is_being_traced",
     "is_traced",
     "leave_function_mode",
+    "members_of",
     "node_name",
     "node_that_made",
+    "original_of",
     "raw_saved",
     "saved_value",
     "sequence_number_of",
@@ -123,6 +126,13 @@ _TRACING_TYPES: tuple[type, ...] = (
     _need(importlib.import_module("torch._subclasses.fake_tensor"), "FakeTensor"),
     _need(importlib.import_module("torch._subclasses.functional_tensor"), "FunctionalTensor"),
 )
+
+_need(torch, "autograd._engine_run_backward")
+_need(torch, "autograd.graph._engine_run_backward")
+for _name in ("_parameters", "_buffers", "_modules"):
+    _need(nn.Module(), _name)
+_need(BackwardCFunction, "_sequence_nr")
+_need(BackwardCFunction, "_raw_saved_tensors")
 
 
 def engine_function() -> EngineCall:
@@ -211,6 +221,33 @@ def node_that_made(tensor: torch.Tensor) -> Any:  # noqa: ANN401 (a C++ class wi
         return None
 
 
+def forward_class_of(kind: type) -> type | None:
+    """The user's torch.autograd.Function behind a node's class.
+
+    None for a built-in node, and where torch no longer keeps it: its source line is then not shown.
+    """
+    return getattr(kind, "_forward_cls", None)
+
+
+def original_of(model: nn.Module) -> nn.Module:
+    """The module inside what `torch.compile` returned; any other module is its own original."""
+    return getattr(model, "_orig_mod", model)
+
+
+def members_of(
+    module: nn.Module,
+) -> tuple[
+    Mapping[str, nn.Parameter | None],
+    Mapping[str, torch.Tensor | None],
+    Mapping[str, nn.Module | None],
+]:
+    """The parameters, buffers and modules that a module itself holds.
+
+    The public iterators may be overridden, and they leave out what was met before.
+    """
+    return module._parameters, module._buffers, module._modules
+
+
 def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)
     """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor a node keeps.
 
@@ -273,5 +310,6 @@ def _both_off() -> Iterator[None]:
 @contextmanager
 def invisible() -> Iterator[None]:
     """Run our own arithmetic unseen: no grad, no function modes, no dispatch modes of the user."""
-    with torch.no_grad(), without_torch_function(), without_dispatch_modes():
+    # function modes first: they would see no_grad switch
+    with without_torch_function(), torch.no_grad(), without_dispatch_modes():
         yield

@@ -19,6 +19,8 @@ from autograd_lab import torch_private
 
 PROBED = [
     "torch.autograd._get_sequence_nr",
+    "torch.autograd._engine_run_backward",
+    "torch.autograd.graph._engine_run_backward",
     "torch._C.DisableTorchFunction",
     "torch._C._is_tracing",
     "torch._foreach_norm",
@@ -110,17 +112,7 @@ def test_another_thread_counts_its_own_nodes(x):
     assert numbers[0] < torch_private.autograd_sequence_number()
 
 
-DOORS = [
-    "without_torch_function",
-    "unseen",
-    pytest.param(
-        "invisible",
-        marks=pytest.mark.xfail(reason="no_grad is entered first: a mode sees _set_grad_enabled"),
-    ),
-]
-
-
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", ["without_torch_function", "unseen", "invisible"])
 def test_function_modes_see_nothing_behind_the_door(door, x):
     with Seen() as mode:
         with getattr(torch_private, door)():
@@ -273,6 +265,30 @@ def test_a_view_that_torch_refuses_to_explain_has_no_node():
     except RuntimeError:
         expected = None
     assert torch_private.node_that_made(view) is expected
+
+
+def test_a_python_node_knows_its_function_and_a_built_in_one_has_none(x):
+    assert torch_private.forward_class_of(type(Named.apply(x).grad_fn)) is Named
+    assert torch_private.forward_class_of(type((x * 2).grad_fn)) is None
+
+
+@pytest.mark.filterwarnings("ignore")  # importing the compiler uses what torch itself deprecates
+def test_the_original_of_a_compiled_model_is_the_model_inside():
+    model = nn.Linear(2, 2)
+    assert torch_private.original_of(torch.compile(model)) is model
+    assert torch_private.original_of(model) is model
+
+
+def test_members_of_a_module_are_its_own_also_those_it_shares():
+    model = nn.BatchNorm1d(3)
+    model.inner = nn.Linear(3, 3, bias=False)
+    model.inner.weight = model.weight
+    parameters, buffers, modules = torch_private.members_of(model)
+    assert list(parameters) == ["weight", "bias"]
+    assert list(buffers) == ["running_mean", "running_var", "num_batches_tracked"]
+    assert dict(modules) == {"inner": model.inner}
+    inner, _, _ = torch_private.members_of(model.inner)
+    assert dict(inner) == {"weight": model.weight, "bias": None}
 
 
 def slots(node):

@@ -15,6 +15,15 @@ MAY_IMPORT_BY_STRING = {
     "cli.py": "loads the user's own module",
 }
 
+# Torch's own names on values that no import shows. `_version` of a tensor is none of them: torch's
+# documentation of in-place checks names it, and it is read too often for a call.
+ATTRIBUTES_OF_TORCH = {
+    *("_forward_cls", "_orig_mod", "_parameters", "_buffers", "_modules"),
+    *("_sequence_nr", "_raw_saved_tensors"),
+}
+# These wait for members_of, original_of and forward_class_of of torch_private.
+MAY_STILL_REACH_THEM = {"capture/engine_tap.py", "capture/places.py", "capture/recorder.py"}
+
 
 def is_private(name):
     return name.startswith("_") and not name.startswith("__")
@@ -52,6 +61,17 @@ def private_torch_names(tree):
     return found
 
 
+def attributes_of_torch(tree):
+    """Torch's underscored attributes of a value that is not `self`, also by string."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES_OF_TORCH:
+            found += [(node.lineno, node.attr)] if dotted(node)[:1] != ["self"] else []
+        elif isinstance(node, ast.Constant) and node.value in ATTRIBUTES_OF_TORCH:
+            found.append((node.lineno, node.value))
+    return found
+
+
 def imports_inside_functions(tree):
     functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
     inner = (node for function in functions for node in ast.walk(function))
@@ -86,6 +106,7 @@ def test_imports_stay_in_sight(path):
     tree = parse(path)
     if name != "torch_private.py":
         assert private_torch_names(tree) == []
+        assert name in MAY_STILL_REACH_THEM or attributes_of_torch(tree) == []
     if name not in MAY_IMPORT_BY_STRING:
         assert imports_by_string(tree) == []
     assert imports_inside_functions(tree) == []
@@ -106,6 +127,18 @@ def test_imports_stay_in_sight(path):
 )
 def test_a_private_torch_name_is_seen(code):
     assert private_torch_names(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["child._parameters.items()", "getattr(model, '_orig_mod', model)", "type(node)._sequence_nr"],
+)
+def test_a_private_attribute_of_a_torch_value_is_seen(code):
+    assert attributes_of_torch(ast.parse(code))
+
+
+def test_an_attribute_of_ones_own_is_left_alone():
+    assert attributes_of_torch(ast.parse("self._parameters.clear()")) == []
 
 
 @pytest.mark.parametrize(
