@@ -3,7 +3,8 @@ PYTHON ?= python3
 CONSTRAINTS ?= constraints.txt
 # TORCH_INDEX=url hands pip a further index, for PyTorch's CPU wheels.
 TORCH_INDEX ?=
-# One process per core; the cells of one notebook share a kernel, so a file stays in one process.
+# Two processes, each with torch (about 400 MB) and a kernel; give `-n 8` where cores and memory allow.
+# The cells of one notebook share a kernel, so a file stays in one process.
 PYTEST_ARGS ?= -n 2 --dist loadfile
 # For example --no-browser, or --allow-root in a container.
 LAB_ARGS ?=
