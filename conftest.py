@@ -21,6 +21,10 @@ ROOT = Path(__file__).parent
 os.environ.update(OMP_NUM_THREADS="1", PYTHONHASHSEED="0", COLUMNS="100", AUTOGRAD_LAB_VARIANT="0")
 if os.environ.setdefault("AUTOGRAD_LAB_DEVICE", "cpu") == "cpu":
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+# Kernels start in other folders, where a relative PYTHONPATH leads nowhere.
+_paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+_others = [path for path in _paths if path and Path(path).resolve() != ROOT.resolve()]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *_others])
 
 # Sources of notebooks are run by their build, never imported to look for docstrings.
 collect_ignore_glob = ["notebooks/*.py", "notebooks/*/*.py"]

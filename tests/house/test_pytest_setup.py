@@ -35,6 +35,15 @@ def test_notebooks_are_built_and_tested_in_the_same_environment():
     assert PINNED.items() <= os.environ.items()
 
 
+def test_what_a_test_starts_elsewhere_finds_this_package_first(tmp_path):
+    code = "import autograd_lab; print(autograd_lab.__file__)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert Path(run.stdout.strip()).is_relative_to(ROOT)
+    assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(ROOT)
+
+
 def test_a_notebook_with_its_outputs_passes(tmp_path):
     source = "import os; print(os.environ['OMP_NUM_THREADS'], os.environ['AUTOGRAD_LAB_VARIANT'])"
     run = run_pytest(notebook(tmp_path / "kept.ipynb", source, "1 0\n"))
