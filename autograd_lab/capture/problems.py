@@ -1,16 +1,23 @@
 """Turn a list of events into the same list with ProblemSeen where something went wrong.
 
 That is the first NaN or Inf of forward and of each backward, at its birth and not where it was only
-carried on, and saved tensors that were written over.
+carried on, and saved tensors that were written over or freed. Calls made while a backward runs, in
+a hook or in a backward of the user's own, are part of that backward; those that checkpointing makes
+again are forward. This is the one judge of whether a forward was finite: other rooms read its
+ProblemSeen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from autograd_lab.recording import (
+    BackwardFinished,
     BackwardStarted,
     Event,
+    GradAccumulated,
     GradNode,
     NodeFinished,
     NodeId,
@@ -40,6 +47,8 @@ def with_problems(
 ) -> list[Event]:
     """Insert a ProblemSeen after each event that shows a problem for the first time.
 
+    What the block ended with is left out where it is the error of the last backward that raised.
+
     writes      (storage number, op) of the in-place calls
     parameters  snapshots of parameters that no event has
     """
@@ -47,22 +56,39 @@ def with_problems(
     finder.look_at(parameters)
     found: list[Event] = []
     for event in events:
-        found.append(event)
         match event:
+            case ProblemSeen() if finder.is_told(event):
+                continue
             case OpCalled():
-                found.extend(finder.after_op(event))
+                found += [event, *finder.after_op(event)]
             case BackwardStarted():
-                found.extend(finder.after_backward_started(event))
+                found += [event, *finder.after_backward_started(event)]
+            case BackwardFinished():
+                finder.after_backward_finished(event)
+                found.append(event)
             case NodeStarted():
-                finder.received[event.node] = event.grad_outputs
+                finder.after_node_started(event)
+                found.append(event)
             case NodeFinished():
-                found.extend(finder.after_node(event))
+                found += [event, *finder.after_node(event)]
+            case GradAccumulated():
+                found += [event, *finder.after_accumulation(event)]
             case _:
-                pass
+                found.append(event)
     return found
 
 
 class _Finder:
+    """What is known so far.
+
+    held        what each tensor held when it was last seen: "NaN", "Inf", "" for finite, None
+                where it could not be looked at
+    on_purpose  tensors that hold Inf because the user put it there (masks), and what came of them
+    told        gradients whose NaN or Inf was reported already, and what came of them
+    hooked      passes in which a call of the user's made the first NaN or Inf, with the node inside
+                which it ran
+    """
+
     def __init__(
         self,
         nodes: Sequence[GradNode],
@@ -72,42 +98,93 @@ class _Finder:
     ) -> None:
         self.nodes, self.ops, self.tensors, self.writes = nodes, ops, tensors, writes
         self.received: dict[NodeId, tuple[Snapshot | None, ...]] = {}
-        self.is_bad: dict[TensorId, bool | None] = {}
+        self.held: dict[TensorId, str | None] = {}
+        self.on_purpose: set[TensorId] = set()
+        self.told: set[TensorId] = set()
+        self.gradients: set[TensorId] = set()
         self.bad_forward = False
         self.bad_passes: set[PassId] = set()
+        self.hooked: dict[PassId, NodeId | None] = {}
+        self.stale: set[TensorId] = set()
+        self.open_passes: list[tuple[int, PassId]] = []
+        self.last_error: str | None = None
         self.reported: set[tuple[NodeId, str]] = set()
 
     def look_at(self, shots: Iterable[Snapshot]) -> None:
         """Remember which tensors are finite."""
         for shot in shots:
-            self.is_bad[shot.tensor] = None if shot.finite is None else not shot.finite
+            self.held[shot.tensor] = None if shot.finite is None else _what([shot])
+
+    def look_at_gradients(self, shots: Iterable[Snapshot | None], pass_id: PassId) -> None:
+        """Remember which gradients are finite, and that a pass has told of those that are not."""
+        known = [shot for shot in shots if shot is not None]
+        self.look_at(known)
+        self.gradients.update(shot.tensor for shot in known)
+        if pass_id in self.bad_passes or pass_id in self.hooked:
+            self.told.update(shot.tensor for shot in known if shot.finite is False)
+
+    def is_told(self, event: ProblemSeen) -> bool:
+        """It is the end of the block by the error that a backward raised before."""
+        error = self.last_error
+        return event.pass_id is None and error is not None and event.text.endswith(f" {error}")
 
     def after_op(self, event: OpCalled) -> list[ProblemSeen]:
         op = self.ops[event.op]
         self.look_at(event.inputs)
-        bad_inputs = [tensor for tensor in op.inputs if self.is_bad.get(tensor)]
+        self.on_purpose.update(shot.tensor for shot in event.inputs if _is_mask(shot))
+        before = {tensor: self.held.get(tensor) for tensor in op.inputs}
         self.look_at(event.outputs)
-        bad = [shot for shot in event.outputs if shot.finite is False]
-        is_on_purpose = _what(bad) == "Inf" and (op.name in MASKING or not op.inputs)
-        if not bad or self.bad_forward or is_on_purpose:
+        what = _what(event.outputs)
+        bad = {shot.tensor for shot in event.outputs if shot.finite is False}
+        self.on_purpose -= bad
+        self.told -= bad
+        if not bad:
+            return []
+        bad_inputs = {tensor for tensor, held in before.items() if held}
+        if what == "Inf" and (op.name in MASKING or not op.inputs):
+            self.on_purpose |= bad
+            return []
+        if bad_inputs and bad_inputs <= self.told:
+            self.told |= bad
+            return []
+        if bad_inputs and what == "Inf" and bad_inputs <= self.on_purpose | self.told:
+            self.on_purpose |= bad
+            return []
+        pass_id = None if op.recomputed else self._open_pass(event)
+        if pass_id is None:
+            return self._in_forward(event, op, what, before)
+        self.told |= bad
+        if pass_id in self.bad_passes or pass_id in self.hooked:
+            return []
+        self.hooked[pass_id] = event.inside
+        where = "in a hook" if event.inside is None else f"inside {self.nodes[event.inside].name}"
+        text = (
+            f"First {what} in backward {pass_id}: {op.name}{_at(op)}, called {where} during "
+            f"backward {pass_id}, returned it from {self._inputs(op, what, before)}."
+            f"{self._forward()}"
+        )
+        return [
+            ProblemSeen(
+                kind="non-finite backward",
+                text=text,
+                op=op.id,
+                node=event.inside,
+                pass_id=pass_id,
+                source=op.source,
+                thread=event.thread,
+                inside=event.inside,
+            )
+        ]
+
+    def _in_forward(
+        self, event: OpCalled, op: Op, what: str, before: Mapping[TensorId, str | None]
+    ) -> list[ProblemSeen]:
+        if self.bad_forward:
             return []
         self.bad_forward = True
-        inputs = (
-            ", ".join(
-                f"{self._call(tensor)} {_shape(self.tensors[tensor].shape)}" for tensor in op.inputs
-            )
-            or "no tensors"
-        )
-        unknown = [tensor for tensor in op.inputs if self.is_bad.get(tensor) is None]
-        if bad_inputs:
-            blame = f"; {_join(map(self._call, bad_inputs))} already held it"
-        elif unknown:
-            unread = _join(map(self._call, unknown))
-            blame = f"; {unread} could not be looked at, its other inputs were finite"
-        else:
-            blame = "; all its inputs were finite"
         text = (
-            f"First {_what(bad)} in forward: {op.name}{_at(op)} returned it from {inputs}{blame}."
+            f"First {what} in forward: {op.name}{_at(op)} returned it from "
+            f"{self._inputs(op, what, before)}."
         )
         return [
             ProblemSeen(
@@ -116,18 +193,55 @@ class _Finder:
                 op=op.id,
                 source=op.source,
                 thread=event.thread,
+                inside=event.inside,
             )
         ]
 
+    def _inputs(self, op: Op, what: str, before: Mapping[TensorId, str | None]) -> str:
+        """What a call was given, and which of it was not finite."""
+        inputs = ", ".join(
+            f"{self._call(tensor)} {_shape(self.tensors[tensor].shape)}" for tensor in op.inputs
+        )
+        same = [
+            tensor
+            for tensor, held in before.items()
+            if held == "NaN" or (held and held == what and tensor not in self.on_purpose)
+        ]
+        other = [tensor for tensor, held in before.items() if held]
+        unknown = [tensor for tensor, held in before.items() if held is None]
+        if same:
+            blame = f"{_join(map(self._call, same))} already held it"
+        elif other:
+            blame = f"{_join(map(self._call, other))} held Inf"
+        elif unknown:
+            unread = _join(map(self._call, unknown))
+            blame = f"{unread} could not be looked at, its other inputs were finite"
+        else:
+            blame = "all its inputs were finite"
+        return f"{inputs or 'no tensors'}; {blame}"
+
+    def after_node_started(self, event: NodeStarted) -> None:
+        self.received[event.node] = event.grad_outputs
+        self.look_at_gradients(event.grad_outputs, event.pass_id)
+
     def after_node(self, event: NodeFinished) -> list[ProblemSeen]:
+        problem = self._node_problem(event)
+        self.look_at_gradients(event.grad_inputs, event.pass_id)
+        received = self.received.get(event.node, ())
+        self.look_at_gradients(received, event.pass_id)
+        return problem
+
+    def _node_problem(self, event: NodeFinished) -> list[ProblemSeen]:
         bad = [shot for shot in event.grad_inputs if shot is not None and shot.finite is False]
         received = [shot for shot in self.received.get(event.node, ()) if shot is not None]
-        if event.pass_id in self.bad_passes:
-            return []
         bad_received = [shot for shot in received if shot.finite is False]
-        if not bad and not bad_received:
+        if event.pass_id in self.bad_passes or not (bad or bad_received):
             return []
         self.bad_passes.add(event.pass_id)
+        if event.pass_id in self.hooked and (
+            bad_received or self.hooked[event.pass_id] == event.node
+        ):
+            return []
         node = self.nodes[event.node]
         if bad_received:
             text = (
@@ -142,10 +256,11 @@ class _Finder:
                 if shot is not None and shot.finite is False
             )
             shapes = ", ".join(_shape(self.tensors[shot.tensor].shape) for shot in received)
-            forward = "" if self.bad_forward else " The forward was finite."
+            first = "Also" if event.pass_id in self.hooked else "First"
             text = (
-                f"First {_what(bad)} in backward {event.pass_id}: {node.name}{self._made(node)} "
-                f"returned it in grad_input {numbers}, from finite grad_outputs {shapes}.{forward}"
+                f"{first} {_what(bad)} in backward {event.pass_id}: {node.name}{self._made(node)} "
+                f"returned it in grad_input {numbers}, from finite grad_outputs {shapes}."
+                f"{self._forward()}"
             )
         return [
             ProblemSeen(
@@ -160,8 +275,41 @@ class _Finder:
             )
         ]
 
+    def after_accumulation(self, event: GradAccumulated) -> list[ProblemSeen]:
+        """A `.grad` that was not finite before, though no recorded backward made it so."""
+        before, added = event.before, event.added
+        is_stale = before is not None and before.finite is False and event.leaf not in self.stale
+        self.look_at_gradients((before, added, event.after), event.pass_id)
+        if event.after is not None and event.after.finite is False:
+            self.stale.add(event.leaf)
+        if before is None or not is_stale or (added is not None and added.finite is False):
+            return []
+        self.told.update(shot.tensor for shot in (before, event.after) if shot is not None)
+        text = (
+            f".grad of {self._call(event.leaf)} already held {_what([before])} before this "
+            f"backward: what backward {event.pass_id} added is finite. Set it to None, or call "
+            "zero_grad(), before each backward."
+        )
+        return [
+            ProblemSeen(
+                kind="non-finite backward",
+                text=text,
+                node=event.node,
+                pass_id=event.pass_id,
+                thread=event.thread,
+                inside=event.inside,
+            )
+        ]
+
+    def after_backward_finished(self, event: BackwardFinished) -> None:
+        self.open_passes = [one for one in self.open_passes if one[1] != event.pass_id]
+        self.last_error = event.error or self.last_error
+
     def after_backward_started(self, event: BackwardStarted) -> list[ProblemSeen]:
-        found = []
+        self.open_passes.append((event.thread, event.pass_id))
+        self.look_at_gradients(event.grad_outputs, event.pass_id)
+        found: list[ProblemSeen] = []
+        freed: list[tuple[GradNode, str]] = []
         stack, seen = list(event.roots), set(event.roots)
         while stack:
             node = self.nodes[stack.pop()]
@@ -176,6 +324,9 @@ class _Finder:
                     continue
                 self.reported.add((number, slot.name))
                 writer = self._writer(slot.storage, node.made_by)
+                if writer is None and "modified" not in slot.problem:
+                    freed.append((node, f"its saved {slot.name}, which was {slot.problem}"))
+                    continue
                 by = f", by {writer.name}{_at(writer)}" if writer else ""
                 text = (
                     f"{node.name}{self._made(node)} needs its saved {slot.name}, "
@@ -183,9 +334,7 @@ class _Finder:
                 )
                 found.append(
                     ProblemSeen(
-                        kind="saved tensor modified"
-                        if writer or "modified" in slot.problem
-                        else "saved tensor freed",
+                        kind="saved tensor modified",
                         text=text,
                         node=node.id,
                         op=None if writer is None else writer.id,
@@ -194,7 +343,41 @@ class _Finder:
                         thread=event.thread,
                     )
                 )
-        return found
+        return [*found, *self._freed(freed, event)]
+
+    def _freed(
+        self, freed: Sequence[tuple[GradNode, str]], event: BackwardStarted
+    ) -> list[ProblemSeen]:
+        """One line for all that an earlier backward freed: the first node, and how many more."""
+        if not freed:
+            return []
+        (node, needs), *others = freed
+        count = len(others)
+        more = f"; so {'was' if count == 1 else 'were'} {count} more" if others else ""
+        text = f"{node.name}{self._made(node)} needs {needs}{more}."
+        return [
+            ProblemSeen(
+                kind="saved tensor freed",
+                text=text,
+                node=node.id,
+                pass_id=event.pass_id,
+                source=node.source,
+                thread=event.thread,
+            )
+        ]
+
+    def _open_pass(self, event: OpCalled) -> PassId | None:
+        """The pass during which a call was made: the innermost one of its thread.
+
+        Nodes on a GPU run in threads of the engine, where no pass was started.
+        """
+        own = [pass_id for thread, pass_id in self.open_passes if thread == event.thread]
+        if not own and event.inside is not None:
+            own = [pass_id for _, pass_id in self.open_passes]
+        return own[-1] if own else None
+
+    def _forward(self) -> str:
+        return "" if self.bad_forward else " The forward was finite."
 
     def _writer(self, storage: int | None, after: OpId | None) -> Op | None:
         """The last in-place call on a storage since the node was made."""
@@ -211,12 +394,23 @@ class _Finder:
         return f" ({node.source.place})" if node.source else ""
 
     def _call(self, tensor: TensorId) -> str:
-        return self.tensors[tensor].name or "an unnamed tensor"
+        name = self.tensors[tensor].name
+        return name or ("a gradient" if tensor in self.gradients else "an unnamed tensor")
 
 
 def _what(shots: Iterable[Snapshot]) -> str:
-    """The norm is NaN where any element is one, else Inf."""
-    return "NaN" if any(shot.norm is None or shot.norm != shot.norm for shot in shots) else "Inf"
+    """What those that are not finite hold: the norm is NaN where any element is one, else Inf."""
+    norms = [shot.norm for shot in shots if shot.finite is False]
+    has_nan = any(norm is None or norm != norm for norm in norms)
+    return "NaN" if has_nan else "Inf" if norms else ""
+
+
+def _is_mask(shot: Snapshot) -> bool:
+    """Data of 0 and -Inf and nothing else, to be added to scores; known only where values are."""
+    if _what([shot]) != "Inf" or shot.values is None:
+        return False
+    array = shot.values.array
+    return bool(np.isin(array, (0, -np.inf)).all() and np.isneginf(array).any())
 
 
 def _at(op: Op) -> str:

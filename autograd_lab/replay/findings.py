@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from autograd_lab.recording import GradAccumulated, NodeId, OpCalled, Recording, TensorId
+from autograd_lab.recording import GradAccumulated, NodeId, ProblemSeen, TensorId
 
 from .amount import amount_of
 from .passes import PassRun
@@ -114,9 +114,13 @@ def _non_finite(
         )
     else:
         evidence = "The gradient that came in was not finite already"
-    evidence += f"; {_count(len(bad) - 1, 'other node')} of this pass hold NaN or Inf too"
+    others = len(bad) - 1
+    if others:
+        holds = "holds" if others == 1 else "hold"
+        evidence += f"; {_count(others, 'other node')} of this pass {holds} NaN or Inf too"
     if hit := [row.name for row in parameters if row.state == "non-finite"]:
-        evidence += f", and so do the gradients of {_names(hit)}"
+        do = "does the gradient" if len(hit) == 1 else "do the gradients"
+        evidence += f", and so {do} of {_names(hit)}"
     forward = _first_non_finite_op(run)
     if forward:
         evidence += f". The forward was not finite before that: {forward}"
@@ -242,14 +246,17 @@ def _frozen(parameters: Sequence[ParameterRow]) -> Iterable[FlowFinding]:
 
 
 def _first_non_finite_op(run: PassRun) -> str | None:
-    """The first forward call before this pass that returned a NaN or an Inf."""
-    recording: Recording = run.recording
-    for event in recording.events:
+    """The forward call before this pass that the recorder blames for the first NaN or Inf.
+
+    Only the recorder judges: it knows an Inf on purpose (a mask), and what a hook made.
+    """
+    for event in run.recording.events:
         if event is run.event:
             return None
-        if isinstance(event, OpCalled) and any(out.finite is False for out in event.outputs):
-            op = recording.ops[event.op]
-            return _place(op.name, op.module, op.source.place if op.source else None)
+        if isinstance(event, ProblemSeen) and event.kind == "non-finite forward":
+            op = run.recording.ops[event.op] if event.op is not None else None
+            place = event.source.place if event.source else None
+            return _place(op.name if op else "a call", op.module if op else None, place)
     return None
 
 
@@ -271,4 +278,8 @@ def _count(count: int, noun: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
+    if value is None:
+        return "unknown"
+    if not math.isfinite(value):
+        return "NaN" if value != value else "Inf" if value > 0 else "-Inf"
+    return f"{value:.3g}"

@@ -96,11 +96,18 @@ def _text(recording: Recording, budget: int | None) -> str:
 
 
 def _around(recording: Recording, passed: BackwardPass) -> list[str]:
-    """What a pass started from, and how it ended when it raised."""
+    """What a pass started from, and how it ended when it raised: in full only where no problem is.
+
+    Torch's messages fill several lines, and the problems stand above.
+    """
     start = f"starts with gradient {first_grad(passed)}"
     loss = loss_words(recording, passed)
     notes = [f"{loss}, {start}" if loss else start]
-    return [*notes, f"raised {passed.error}"] if passed.error else notes
+    if not passed.error:
+        return notes
+    is_said = any(problem.text.endswith(passed.error) for problem in recording.problems)
+    error = f"{passed.error.partition(':')[0]}, see above" if is_said else passed.error
+    return [*notes, f"raised {error}"]
 
 
 def _noted(prefix: str, texts: list[str], budget: int | None) -> list[str]:

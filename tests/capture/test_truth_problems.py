@@ -131,6 +131,146 @@ def test_attention_with_a_causal_mask_is_no_problem():
     assert rec.recording.problems == ()
 
 
+NEGATIVE = float("-inf")
+CAUSAL = torch.full((4, 4), NEGATIVE).triu(1)
+MASKS = {
+    "scaled after the mask": lambda s: s.masked_fill(s > 1, NEGATIVE) / 2.0,
+    "view of a masked tensor": lambda s: s.masked_fill(s > 1, NEGATIVE).view(-1, 4),
+    "mask added": lambda s: s + torch.full((4, 4), NEGATIVE).triu(1),
+    "mask from outside": lambda s: s + CAUSAL,
+    "two masks": lambda s: (s + CAUSAL).masked_fill(s > 1, NEGATIVE).T.clone(),
+    "mask in place": lambda s: (s * 1).masked_fill_(s > 9, NEGATIVE).add_(CAUSAL),
+}
+
+
+@pytest.mark.parametrize("masked", MASKS.values(), ids=MASKS)
+def test_infinity_on_purpose_stays_on_purpose_where_it_is_carried_on(masked):
+    s = torch.linspace(0, 1, 16).view(4, 4).requires_grad_()
+    with al.record() as rec:
+        (masked(s).softmax(-1) @ s).sum().backward()
+
+    assert rec.recording.problems == ()
+
+
+def test_nan_that_comes_of_a_mask_is_a_problem():
+    s = torch.zeros(2, 2, requires_grad=True)
+    with al.record() as rec:
+        masked = s.masked_fill(s == 0, NEGATIVE) / 2.0
+        masked.softmax(-1)
+
+    text = problem(rec.recording, "non-finite forward").text
+    assert "First NaN in forward: softmax" in text
+    assert "held Inf" in text
+
+
+def test_infinity_of_another_input_is_a_problem_beside_a_mask():
+    s = torch.tensor([1.0, NEGATIVE, 2.0, 3.0], requires_grad=True)
+    with al.record() as rec:
+        s + CAUSAL
+
+    assert "; s already held it" in problem(rec.recording, "non-finite forward").text
+
+
+class DividesByZero(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g / 0
+
+
+def test_infinity_of_a_hook_is_part_of_the_backward():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        h = x.exp()
+        h.register_hook(lambda g: g * INFINITE)
+        h.sum().backward()
+
+    (found,) = rec.recording.problems
+    assert (found.kind, found.pass_id) == ("non-finite backward", 1)
+    assert rec.recording.ops[found.op].name == "mul"
+    assert "called in a hook during backward 1" in found.text
+    assert "INFINITE already held it" in found.text
+    assert "The forward was finite." in found.text
+
+
+def test_gradients_that_a_hook_takes_are_known_to_be_finite():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        h = x.exp()
+        h.register_hook(lambda g: g / 0)
+        h.sum().backward()
+
+    (found,) = rec.recording.problems
+    assert "all its inputs were finite" in found.text
+
+
+def test_infinity_of_a_custom_backward_names_its_node_and_its_line():
+    x = batch(requires_grad=True)
+    with al.record() as rec:
+        DividesByZero.apply(x.exp()).sum().backward()
+
+    (found,) = rec.recording.problems
+    assert found.kind == "non-finite backward"
+    assert rec.recording.nodes[found.node].name == "DividesByZeroBackward"
+    assert found.source.text == "return g / 0"
+    assert "The forward was finite." in found.text
+
+
+def test_node_that_is_not_to_blame_on_the_hook_is_still_named():
+    x = torch.zeros(3, requires_grad=True)
+    with al.record() as rec:
+        root = x.sqrt()
+        loss = (root * 0).sum()
+        loss.register_hook(lambda g: (g / 0, g)[1])
+        loss.backward()
+
+    assert ["div" in one.text for one in rec.recording.problems] == [True, False]
+    assert "Also NaN in backward 1: SqrtBackward0" in rec.recording.problems[1].text
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_infinity_of_a_checkpointed_forward_is_one_of_forward(reentrant):
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = torch.utils.checkpoint.checkpoint(lambda h: h / 0, x, use_reentrant=reentrant)
+        y.sum().backward()
+
+    assert "First Inf in forward: div" in rec.recording.problems[0].text
+
+
+def test_norm_of_gradients_that_were_reported_is_no_forward():
+    x = torch.zeros(3, requires_grad=True)
+    with al.record() as rec:
+        (g,) = torch.autograd.grad(x.sqrt().sum(), x)
+        g.square().sum()
+
+    assert [one.kind for one in rec.recording.problems] == ["non-finite backward"]
+
+
+def test_nan_in_grad_from_before_the_block_is_said_once():
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    x.grad = torch.full((3,), float("nan"))
+    with al.record() as rec:
+        for _ in range(2):
+            (x * w).sum().backward()
+
+    (found,) = rec.recording.problems
+    assert (found.kind, found.pass_id) == ("non-finite backward", 1)
+    assert ".grad of x already held NaN before this backward" in found.text
+
+
+def test_grad_that_a_recorded_backward_made_bad_is_not_said_again():
+    x = torch.tensor([0.0], requires_grad=True)
+    with al.record() as rec:
+        x.sqrt().sum().backward()
+        (x * 2).sum().backward()
+
+    assert [one.pass_id for one in rec.recording.problems] == [1]
+
+
 def test_in_place_write_that_torch_refuses_is_shown_with_its_writer():
     x = torch.ones(3, requires_grad=True)
     with al.record() as rec:
@@ -161,6 +301,40 @@ def test_second_backward_over_a_freed_graph_is_said():
         True,
         False,
     ]
+
+
+def twice_through(rec, loss):
+    with rec:
+        y = loss()
+        y.backward()
+        y.backward()
+
+
+def test_second_backward_over_a_freed_graph_is_one_line_and_its_error():
+    x = batch(requires_grad=True)
+    rec = al.record()
+    with pytest.raises(RuntimeError, match="second time"):
+        twice_through(rec, lambda: (x.exp().sin() * x).sum())
+
+    freed, raised = rec.recording.problems
+    assert (freed.kind, raised.kind) == ("saved tensor freed", "exception")
+    assert (freed.pass_id, raised.pass_id) == (2, 2)
+    assert rec.recording.nodes[freed.node].name == "MulBackward0"
+    assert "; so were 3 more." in freed.text
+    assert repr(rec.recording).count("Trying to backward through the graph") == 1
+
+
+def test_error_of_the_block_that_no_backward_raised_is_said():
+    x = batch(requires_grad=True)
+    rec = al.record()
+    with pytest.raises(ArithmeticError, match="refuses"):
+        twice_through(rec, lambda: Refuses.apply(x.exp()).sum())
+    other = al.record()
+    with pytest.raises(ZeroDivisionError), other:
+        raise ZeroDivisionError
+
+    assert "The block ended with ZeroDivisionError" in other.recording.problems[-1].text
+    assert "The block ended" not in repr(rec.recording)
 
 
 def test_exception_in_backward_names_its_node_and_line():

@@ -238,6 +238,35 @@ def test_nan_of_the_backward_only_names_its_birth():
     assert "The forward was finite" in finding.evidence
 
 
+def test_one_other_node_holds_it_and_numbers_are_written_as_words():
+    x = torch.zeros(3, requires_grad=True)
+    with al.record() as rec:
+        x.sqrt().mul(0).sum().backward()
+    (finding,) = gradient_flow(rec.recording).findings
+    assert "returned norm NaN; 1 other node of this pass holds NaN or Inf too" in finding.evidence
+    assert "so does the gradient of x" in finding.evidence
+
+
+def test_mask_is_no_forward_that_was_not_finite():
+    x = torch.zeros(3, requires_grad=True)
+    with al.record() as rec:
+        masked = x.masked_fill(torch.tensor([True, False, False]), float("-inf")) / 2
+        (masked.softmax(0) + x.sqrt()).sum().backward()
+    (finding,) = gradient_flow(rec.recording).findings
+    assert "The forward was finite" in finding.evidence
+
+
+def test_infinity_of_a_hook_is_no_forward_that_was_not_finite():
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = x.exp()
+        y.register_hook(lambda g: g / 0)
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()
+    (finding,) = gradient_flow(rec.recording, 2).findings
+    assert "The forward was finite" in finding.evidence
+
+
 def test_nan_of_the_forward_sends_to_the_forward():
     x = torch.zeros(3, requires_grad=True)
     with al.record() as rec:
