@@ -57,8 +57,12 @@ class Frame:
         return self.history.saved_alive(self.index)
 
     @property
-    def grads(self) -> Mapping[TensorId, Snapshot | None]:
-        """`.grad` of every leaf that has one now; None where its value could not be read."""
+    def grads(self) -> Mapping[TensorId, Snapshot]:
+        """`.grad` of every leaf that has one now, as far as the recording shows.
+
+        It shows what backward passes found and left. A `zero_grad` or an assignment is known from
+        the start of the next pass that met the leaf; after the last such pass it stays unknown.
+        """
         return self.history.grads(self.index)
 
     def __repr__(self) -> str:

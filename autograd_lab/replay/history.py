@@ -70,12 +70,12 @@ class History:
         born = self._saved[: bisect_right(self._saved, index, key=lambda span: span.first)]
         return tuple(saved for span in born if index < span.last for saved in span.slots)
 
-    def grads(self, index: int) -> dict[TensorId, Snapshot | None]:
-        """`.grad` of the leaves that have one at step `index`."""
-        grads: dict[TensorId, Snapshot | None] = {}
+    def grads(self, index: int) -> dict[TensorId, Snapshot]:
+        """`.grad` of the leaves that have one at step `index`, as far as the recording shows."""
+        grads: dict[TensorId, Snapshot] = {}
         for leaf, changes in self._grads.items():
             change = changes[bisect_right(changes, index, key=lambda change: change.step) - 1]
-            if change.exists:
+            if change.grad is not None:
                 grads[leaf] = change.grad
         return grads
 
@@ -89,10 +89,9 @@ class _Span(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """From `step` on a leaf's `.grad` exists or not, and is `grad`."""
+    """From `step` on a leaf's `.grad` is `grad`; None where it is None."""
 
     step: int
-    exists: bool
     grad: Snapshot | None
 
 
@@ -141,7 +140,8 @@ def _grad_changes(
     """When each leaf's `.grad` changed.
 
     What cleared or scaled it between two passes was not seen, so what a pass finds there (`before`)
-    counts from the start of that pass, and for the first one from the beginning.
+    counts from the start of that pass, and for the first one from the beginning. After the last
+    pass that met a leaf its `.grad` is taken to stay.
     """
     changes: dict[TensorId, list[_Change]] = {}
     met: set[tuple[PassId, TensorId]] = set()
@@ -153,8 +153,8 @@ def _grad_changes(
             met.add((event.pass_id, event.leaf))
             start = passes[event.pass_id].step if event.pass_id in passes else step
             since = max(start, of_leaf[-1].step) if of_leaf else 0
-            of_leaf.append(_Change(since, event.before is not None, event.before))
-        of_leaf.append(_Change(step, True, event.after))
+            of_leaf.append(_Change(since, event.before))
+        of_leaf.append(_Change(step, event.after))
     return changes
 
 

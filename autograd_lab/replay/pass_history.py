@@ -42,8 +42,11 @@ class PassHistory:
 
     @property
     def frees(self) -> bool:
-        """Its nodes let go of their saved tensors."""
-        return not (self.event.retain_graph or self.event.create_graph)
+        """Its nodes let go of their saved tensors.
+
+        The engine asks for retain_graph alone; torch sets it to create_graph where it is not given.
+        """
+        return not self.event.retain_graph
 
     def done(self, index: int) -> frozenset[NodeId]:
         """Nodes finished by step `index`."""

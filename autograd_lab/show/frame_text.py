@@ -48,7 +48,7 @@ def frame_text(frame: Frame) -> str:
         lines.append(f"Waiting: {_listed(waiting)}")
     alive = f"{count(len(saved), 'tensor')}, {format_nbytes(frame.saved_nbytes)}" if saved else ""
     lines.append(f"Saved for backward: {alive}{f' ({_listed(saved)})' if saved else 'nothing'}")
-    lines.append(f".grad exists: {_listed(grads)}")
+    lines.append(f".grad{_since(frame)}: {_listed(grads)}")
     return "\n".join(lines)
 
 
@@ -74,7 +74,8 @@ def event_words(event: Event, words: Words) -> str:
         case NodeFinished():
             return f"{words.node_of(event.node)} is finished"
         case GradAccumulated():
-            return f"{words.tensor(event.leaf)}.grad gains {_in_words(event.added)}"
+            gone = " and is None again" if event.after is None else ""
+            return f"{words.tensor(event.leaf)}.grad gains {_in_words(event.added)}{gone}"
         case OptimizerStepped():
             return f"{event.optimizer} wrote {count(len(event.parameters), 'parameter')}"
         case ProblemSeen():
@@ -206,6 +207,12 @@ def _in_words(snapshot: Snapshot | None) -> str:
         return "nothing"
     shown = amount(snapshot)
     return shown.removeprefix("= ") if shown.startswith("= ") else f"norm {shown}"
+
+
+def _since(frame: Frame) -> str:
+    """From when `.grad` is known: what clears it between passes is not seen."""
+    in_pass = frame.pass_id is None or frame.phase.startswith("backward")
+    return " exists" if in_pass else " exists, as the passes so far left it"
 
 
 def _done(frame: Frame) -> str:

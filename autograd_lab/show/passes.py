@@ -115,5 +115,6 @@ def loss_words(recording: Recording, passed: BackwardPass) -> str | None:
 
 
 def parameters_with_grad(recording: Recording) -> set[TensorId]:
-    """Leaves whose `.grad` gained something."""
-    return {event.leaf for event in recording.events_of(GradAccumulated)}
+    """Leaves whose `.grad` gained something that was still there when the last gain was over."""
+    last = {event.leaf: event.after for event in recording.events_of(GradAccumulated)}
+    return {leaf for leaf, grad in last.items() if grad is not None}

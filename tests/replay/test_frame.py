@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +14,7 @@ from autograd_lab.errors import StepError
 from autograd_lab.recording import (
     BackwardFinished,
     BackwardStarted,
+    GradAccumulated,
     NodeFinished,
     NodeStarted,
     OpCalled,
@@ -114,11 +118,33 @@ def test_a_shared_storage_stays_until_the_last_node_frees_it(two_layers):
     assert (last_linear.saved_nbytes, relu.saved_nbytes) == (300, 100)
 
 
-@pytest.mark.parametrize("flag", ["retain_graph", "create_graph"])
-def test_a_pass_that_keeps_the_graph_frees_nothing(flag):
+@pytest.mark.parametrize(
+    ("flags", "is_kept"),
+    [
+        ({"create_graph": True}, True),
+        ({"retain_graph": True}, True),
+        ({"create_graph": True, "retain_graph": False}, False),
+        ({}, False),
+    ],
+    ids=["create", "retain", "create without retain", "neither"],
+)
+def test_a_pass_frees_the_graph_where_torch_does(flags, is_kept):
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = x.exp()
+        torch.autograd.grad(y.sum(), x, **flags)
+    recording = rec.recording
+    alive = {kept.node for kept in frame_at(recording, len(recording.events)).saved_alive}
+    (exp,) = [node.id for node in recording.nodes if node.made_by == 0]
+    assert (exp in alive) is is_kept
+    with contextlib.nullcontext() if is_kept else pytest.raises(RuntimeError, match="freed"):
+        _ = y.grad_fn._saved_result
+
+
+def test_a_pass_that_retains_the_graph_frees_nothing():
     build = Builder()
     y = build.op("exp", build.tensor("x", leaf=True), saved=[("result", 8, 1)])
-    build.backward(y, **{flag: True})
+    build.backward(y, retain_graph=True)
     middle = len(build.events)
     build.backward(y)
     recording = build.recording()
@@ -269,6 +295,32 @@ def test_a_grad_cleared_between_passes_is_gone_when_the_next_one_starts():
     recording = build.recording()
     assert x in after(recording, BackwardFinished, nth=0).grads
     assert x not in after(recording, BackwardStarted, nth=1).grads
+
+
+def test_a_grad_that_a_hook_set_to_none_does_not_exist():
+    x = torch.ones(3, requires_grad=True)
+    handle = x.register_post_accumulate_grad_hook(lambda leaf: setattr(leaf, "grad", None))
+    with al.record() as rec:
+        x.exp().sum().backward()
+    handle.remove()
+    recording = rec.recording
+    assert frame_at(recording, len(recording.events)).grads == {}
+    assert x.grad is None
+    assert "no leaves with a new gradient" in repr(recording)
+    assert ".grad now none" in repr(recording)
+
+
+def test_a_grad_that_is_cleared_while_it_accumulates_is_gone_again():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    build.backward(build.op("exp", x))
+    build.events = [
+        replace(event, after=None) if isinstance(event, GradAccumulated) else event
+        for event in build.events
+    ]
+    last = frame_at(build.recording(), len(build.events))
+    assert last.grads == {}
+    assert "gains norm 1 and is None again" in repr(after(build.recording(), GradAccumulated))
 
 
 def test_frames_of_one_step_are_equal_and_of_two_steps_are_not(two_layers):
