@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -65,6 +66,7 @@ class _Assembler:
         self.snapshots: dict[int, Snapshot] = {}
         firsts = [row for row, origin in enumerate(self.shots.origins) if row == origin]
         self.tensor_ids = {row: TensorId(number) for number, row in enumerate(firsts)}
+        self.confirmed = {raw.made_by for raw in tape.nodes}
         self.made_by = {
             number: OpId(op)
             for op, raw in enumerate(self.raw_ops)
@@ -106,15 +108,18 @@ class _Assembler:
     def _maker(self, raw: RawNode) -> OpId | None:
         """The call that made a node.
 
-        Sequence numbers restart in each thread: a match holds only if the name agrees where the
-        call knows it.
+        A call marks the last node that it makes. The others are known by their sequence numbers,
+        which restart in each thread: they are the call's only if its last node was met too.
         """
+        if raw.made_by is not None:
+            return OpId(raw.made_by)
         op = self.made_by.get(raw.sequence_number)
         if op is None or raw.leaf is not None:
             return None
         last = self.raw_ops[op].last_node
-        agrees = last is None or last[0] != raw.sequence_number or last[1] == raw.name
-        return op if agrees else None
+        if last is None:
+            return op if raw.thread == 0 else None
+        return op if last[0] != raw.sequence_number and op in self.confirmed else None
 
     def _tensor(self, row: int) -> TensorRef:
         (shape, dtype, device), flags = self.shots.meta(row), self.shots.flags[row]
@@ -245,7 +250,8 @@ class _Assembler:
                         create_graph=create,
                         source=self._line(place),
                         **when,
-                    )
+                    ),
+                    *self._refusals(number, when),
                 ]
             case "backward finished":
                 number, error, failed_in = facts
@@ -272,13 +278,41 @@ class _Assembler:
                 started = NodeStarted(
                     pass_id=number, node=node, grad_outputs=self._some([added]), **when
                 )
-                return [started, *self._finished(number, node, (), (added, None, after), when)]
+                events = self._finished(number, node, (), (added, None, after), when)
+                return [started, *map(_with_doubt, events)]
             case "optimizer":
                 return [self._optimizer_step(*facts, when=when)]
             case "exception":
                 return [ProblemSeen(kind="exception", text=facts[0], **when)]
             case _:
                 raise AssertionError(kind)
+
+    def _op_name(self, op: OpId) -> str:
+        return _names_of(self.raw_ops[op].function)[0]
+
+    def _refusals(self, number: PassId, when: dict[str, Any]) -> list[ProblemSeen]:
+        """One line for all saved tensors that this pass will miss in nodes that ran before."""
+        missed = [facts for facts in self.tape.refused if facts[0] == number]
+        if not missed:
+            return []
+        _, node, slot, why = missed[0]
+        raw = self.tape.nodes[node]
+        op = self._maker(raw)
+        place = None if op is None else self._line(self.raw_ops[op].place)
+        made = (
+            f" (made by {self._op_name(op)} at {place.place})" if place and op is not None else ""
+        )
+        more = f"; so were {len(missed) - 1} more" if len(missed) > 1 else ""
+        text = f"{raw.name}{made} needs its saved {slot}, which was {why}{more}."
+        freed = ProblemSeen(
+            kind="saved tensor freed",
+            text=text,
+            node=NodeId(node),
+            pass_id=number,
+            source=place,
+            **when,
+        )
+        return [freed]
 
     def _finished(
         self,
@@ -360,6 +394,20 @@ def _sizes(shape: Sequence[int]) -> tuple[int, ...]:
 def _end_of_last_node(raw: RawOp) -> int:
     """Reading a view's grad_fn may make its node after the call; it belongs to the call."""
     return raw.last_node[0] + 1 if raw.last_node is not None else 0
+
+
+def _with_doubt(event: Event) -> Event:
+    """Say that `before` was not seen where the sum is not what was added.
+
+    `.grad` was None when the engine was called, but something set it before the node ran.
+    """
+    if not isinstance(event, GradAccumulated) or event.added is None or event.after is None:
+        return event
+    added, after = event.added.norm, event.after.norm
+    if added is None or after is None or math.isclose(added, after, rel_tol=1e-5) or added != added:
+        return event
+    unseen = replace(event.after, norm=None, finite=None, detail=None, note="set during the pass")
+    return replace(event, before=unseen)
 
 
 def _names_of(function: Any) -> tuple[str, str]:  # noqa: ANN401 (whatever torch called)

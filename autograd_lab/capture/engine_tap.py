@@ -8,7 +8,6 @@ is replaced; with the last one it is put back. Calls that C++ makes are not seen
 from __future__ import annotations
 
 import inspect
-import itertools
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -38,13 +37,11 @@ class EngineTap:
     _active: ClassVar[list[EngineTap]] = []
     _plain: torch_private.EngineCall | None = None
     _is_below_another = False  # somebody's patch, which outlived our block, still calls ours
-    _numbers = itertools.count()  # never an address: nodes keep the key, and addresses come again
     _lock = threading.RLock()
 
     def __init__(self, tape: Tape, functions: FunctionTap) -> None:
         self.tape = tape
         self.functions = functions
-        self.metadata_key = f"autograd_lab.node.{next(EngineTap._numbers)}"
 
     def start(self) -> None:
         """Replace the entry to the engine, if no other recorder has done so."""
@@ -132,7 +129,6 @@ class Pass:
     def __init__(self, tap: EngineTap) -> None:
         self.tape = tap.tape
         self.shots = tap.tape.shots
-        self.key = tap.metadata_key
         self.error: BaseException | None = None
         self.number = 0
         self.state: ThreadState = self.tape.thread()
@@ -141,6 +137,7 @@ class Pass:
         self.is_over = False
         self.keeps_graph = False
         self.creates_graph = False
+        self.may_nest = False  # Python code or an unpack hook may call the engine again
         self.flags: int | None = None
         self.accumulating: dict[int, int | None] = {}
         self.made_from: dict[int, int] = {}
@@ -186,9 +183,10 @@ class Pass:
 
     def end(self) -> None:
         """Write BackwardFinished and, after an error, where it happened; let go of the nodes."""
-        if self.tape.has_retained and not self.keeps_graph:
+        if not self.keeps_graph:
             for node in self._ids:
-                node.metadata.pop(self.key, None)
+                node.metadata.pop(self.tape.node_key, None)
+                node.metadata.pop(self.tape.op_key, None)
         failed_in, text = None, None
         if self.error is not None:
             failed_in, text = self._failed_node(), in_one_line(self.error)
@@ -255,7 +253,12 @@ class Pass:
                 raw.edges = tuple(edges)
                 if raw.leaf is None:
                     raw.saved = read_slots(node, self.shots)
-            self._hook(node, number, raw)
+            raw.is_open = isinstance(node, BackwardCFunction) or any(
+                slot.packed_by is not None for slot in raw.saved
+            )
+            self.may_nest |= raw.is_open
+        for node, _ in order:
+            self._hook(node, ids[node], tape.nodes[ids[node]])
         return [ids[node] for node in starts]
 
     def _node_id(self, node: Any) -> int:  # noqa: ANN401 (a C++ class without a Python type)
@@ -272,16 +275,30 @@ class Pass:
             if known == number:
                 tape.nodes.append(RawNode(name, -1, leaf))
             return known
-        if tape.has_retained and (known := node.metadata.get(self.key)) is not None:
+        metadata = node.metadata
+        if tape.has_retained and (known := metadata.get(tape.node_key)) is not None:
             return known
-        raw = RawNode(name, torch_private.sequence_number_of(node))
-        if tape.made_in:
-            raw.made_in = tape.made_in.get(raw.sequence_number)
+        made_by, sequence_number = metadata.get(tape.op_key), torch_private.sequence_number_of(node)
+        key = self.state.index, sequence_number
+        known = tape.by_sequence.get(key)
+        if known is not None and tape.nodes[known].name == name:
+            raw = tape.nodes[known]
+            is_another = raw.in_pass == self.number or made_by not in (None, raw.made_by)
+            if not is_another:  # a graph that kept nothing may run twice without being retained
+                raw.in_pass = self.number
+                for slot in read_slots(node, self.shots) if raw.saved else ():
+                    if slot.problem is not None:
+                        tape.refused.append((self.number, known, slot.name, slot.problem))
+                return known
+        raw = RawNode(name, sequence_number)
+        raw.made_by, raw.in_pass, raw.thread = made_by, self.number, self.state.index
+        tape.by_sequence[key] = number
+        raw.made_in = tape.made_in.get(key)
         if isinstance(node, BackwardCFunction):
             raw.defined_at = _definition(type(node))
         tape.nodes.append(raw)
         if self.keeps_graph:
-            node.metadata[self.key] = number
+            metadata[tape.node_key] = number
         return number
 
     def _hook(self, node: Any, number: int, raw: RawNode) -> None:  # noqa: ANN401
@@ -292,10 +309,9 @@ class Pass:
         """
         variable = node.variable if raw.leaf is not None else None
         needs_start = (
-            (variable is not None and variable.grad is not None)
-            or self.creates_graph
-            or isinstance(node, BackwardCFunction)
-            or any(slot.packed_by is not None for slot in raw.saved)
+            self.creates_graph
+            or raw.is_open
+            or (variable is not None and (self.may_nest or variable.grad is not None))
         )
         register_prehook, register_hook = type(node).register_prehook, type(node).register_hook
         if needs_start:
@@ -354,7 +370,7 @@ class Pass:
         if self.creates_graph:  # nodes that this thread made since the start are this node's
             first = self.made_from.pop(number, 1 << 62)
             for made in range(first, torch_private.autograd_sequence_number()):
-                self.tape.made_in[made] = self.number, number
+                self.tape.made_in[state.index, made] = self.number, number
         rows, added, after = (), None, None
         try:
             with torch_private.unseen():
@@ -416,12 +432,11 @@ class Pass:
         try:
             with torch_private.unseen():
                 received = self._shoot(grad_outputs)
-                (grad,) = grad_inputs
-                source = received[0]
+                (grad,), (base,), source = grad_inputs, grad_outputs, received[0]
                 if grad is None or source is None:
                     rows = self._shoot(grad_inputs)
                 else:
-                    rows = (self.shots.share(grad, source, self.flags),)
+                    rows = (self.shots.shoot_view(grad, base, source, self.flags),)
         except Exception as error:
             self.tape.failed(error)
         facts = (self.number, number, received, rows)

@@ -7,6 +7,7 @@ samples changed).
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -16,47 +17,33 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
-from .places import Place, global_name, is_optimizer, user_frame
+from .call_kinds import CallKind, kind_of, writes_in_place
+from .places import Place, global_name, is_silent, user_frame
+from .shots import IS_PARAMETER
 from .tape import SAME_ELEMENTS, Tape
 
 __all__ = ["FunctionTap"]
 
 HANDING_OVER = handle_torch_function.__code__
-PropertyRead = type(torch.Tensor.requires_grad.__get__)  # pyright: ignore[reportAttributeAccessIssue]
-VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
-NO_OPS = frozenset(
-    {
-        "backward",
-        "grad",
-        "requires_grad_",
-        "retain_grad",
-        "register_hook",
-        "__deepcopy__",
-        "__reduce_ex__",
-        "is_floating_point",
-        "size",
-        "dim",
-        "numel",
-        "item",
-        "tolist",
-        "numpy",
-        "__repr__",
-        "__format__",
-        "__len__",
-        "__bool__",
-        "_make_subclass",
-        "is_complex",
-        "stride",
-        "is_contiguous",
-        "_set_grad_enabled",
-        "set_grad_enabled",
-        "pin_memory",
-        "share_memory_",
-    }
-)
-
-
 ATTENTION = torch.nn.functional.multi_head_attention_forward
+
+
+Fresh = list[tuple[int, tuple[int | str, ...]]]
+
+
+class Call(NamedTuple):
+    """One call that returned; `inputs` and `fresh` are what `_before_call` met."""
+
+    func: Callable[..., Any]
+    kind: CallKind
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    output: Any
+    before: int
+    after: int
+    is_inplace: bool
+    inputs: list[int]
+    fresh: Fresh
 
 
 class FunctionTap(TorchFunctionMode):
@@ -69,17 +56,25 @@ class FunctionTap(TorchFunctionMode):
         super().__init__()
         self.tape = tape
         self._is_on = False
+        self._thread = 0
 
     def start(self) -> None:
         """Watch the calls of this thread."""
-        self._is_on = True
+        self._is_on, self._thread = True, threading.get_ident()
         self.__enter__()
 
     def stop(self) -> None:
         """Watch no longer, also under a mode that was entered later; may be called again."""
-        if self._is_on:
+        if not self._is_on:
+            return
+        if threading.get_ident() == self._thread:
             torch_private.leave_function_mode(self)
-            self._is_on = False
+        else:
+            self.tape.not_seen["left in another thread"] = (
+                "The block was left in another thread than it was entered in. In the first one a "
+                "function mode that does nothing stays on; enter and leave in one thread."
+            )
+        self._is_on = False
 
     def __torch_function__(
         self,
@@ -89,7 +84,7 @@ class FunctionTap(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 (whatever the call returns)
         """Run the call; write down what it did."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or self.tape.is_over:
             return func(*args, **(kwargs or {}))
         if torch_private.is_being_traced():
             self.tape.not_seen["traced"] = (
@@ -97,154 +92,138 @@ class FunctionTap(TorchFunctionMode):
                 "the source lines in its graph are the recorder's. Trace before the block."
             )
             return func(*args, **(kwargs or {}))
-        facts = _FACTS.get(func)
-        if facts is None:
-            facts = _learn(func)
-        kwargs = kwargs or {}
-        if not facts.is_op:
+        kind, kwargs = kind_of(func), kwargs or {}
+        if not kind.is_op:
+            if kind.lends_memory:
+                self._before_lending()
             return func(*args, **kwargs)
-        inplace = facts.is_inplace or (
-            facts.inplace_at is not None
-            and bool(
-                kwargs.get(
-                    "inplace", args[facts.inplace_at] if facts.inplace_at < len(args) else False
-                )
-            )
-        )
-        if not inplace and kwargs.get("out") is not None:
-            inplace = True
-        early = self._before_writing(args, sys._getframe(1)) if inplace else None
+        inplace = writes_in_place(kind, args, kwargs)
+        met = self._before_call(args, kwargs, inplace, sys._getframe(1))
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
         try:
             with torch_private.unseen():
-                written = inplace, early
-                self._write(func, args, kwargs, output, before, after, written, sys._getframe(1))
+                call = Call(func, kind, args, kwargs, output, before, after, inplace, *met)
+                self._write(call, sys._getframe(1))
         except Exception as error:
             self.tape.failed(error)
         return output
 
-    def _before_writing(self, args: tuple[Any, ...], frame: FrameType) -> int | None:
-        """Measure what is about to be written over; the row of the target, if it is new here."""
-        shots, row = self.tape.shots, None
+    def _before_lending(self) -> None:
+        """From now on numpy or another library may write the memory, and no version will move."""
         try:
-            with torch_private.unseen():
-                target = args[0] if args else None
-                if (
-                    isinstance(target, torch.Tensor)
-                    and shots.current(target) is None
-                    and not is_optimizer(frame.f_code)
-                    and not torch_private.is_traced(target)
-                ):
-                    row = shots.shoot(target)
-            shots.before_writing()
+            self.tape.shots.before_writing()
         except Exception as error:
             self.tape.failed(error)
-        return row
 
-    def _write(
-        self,
-        func: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        output: Any,  # noqa: ANN401 (whatever the call returned)
-        before: int,
-        after: int,
-        written: tuple[bool, int | None],
-        frame: FrameType,
-    ) -> None:
+    def _before_call(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], inplace: bool, frame: FrameType
+    ) -> tuple[list[int], Fresh]:
+        """Meet the inputs while they are what the call will read.
+
+        Returns their rows, and those among them whose value was taken just now. They are measured
+        at once: the call may write into them, as batch norm does into its running statistics.
+        """
+        tape, inputs, fresh = self.tape, [], []
+        try:
+            with torch_private.unseen():
+                if torch_private.functorch_is_active():
+                    tape.shots.may_be_wrapped = True
+                if not is_silent(frame.f_code):
+                    for position, tensor in _positions(args, kwargs):
+                        row = tape.shots.current(tensor)
+                        if row is None:
+                            row = self._meet_input(tensor, position, frame, fresh)
+                        inputs.append(row)
+            if inplace:
+                tape.shots.before_writing()
+            elif any(not tape.shots.flags[row] & IS_PARAMETER for row, _ in fresh):
+                tape.shots.flush()
+        except Exception as error:
+            tape.failed(error)
+        return inputs, fresh
+
+    def _write(self, call: Call, frame: FrameType) -> None:
         tape, shots = self.tape, self.tape.shots
-        inplace, early = written
+        output = call.output
         outputs = (output,) if isinstance(output, torch.Tensor) else list(_tensors_in(output))
-        if not outputs and inplace:  # `y[0] = x` returns nothing
-            outputs = list(_tensors_in(args[:1]))
-        if not outputs and after == before:
+        if not outputs and call.is_inplace:  # `y[0] = x` returns nothing
+            outputs = list(_tensors_in(call.args[:1]))
+        if tape.is_over or (not outputs and call.after == call.before):
             return
         if outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0]):
             return
-        if torch_private.functorch_is_active():
-            shots.may_be_wrapped = True
         state = tape.thread()
         place = tape.places.locate(frame, in_backward=bool(state.passes))
         if place.is_initialiser:
             return
         if place.optimizer is not None:
-            self._write_optimizer_call(state.index, state.inside, place, args)
+            self._write_optimizer_call(state.index, state.inside, place, call.args)
             return
-        inputs: list[int] = []
-        fresh: list[tuple[int, tuple[int | str, ...]]] = []
-        find, is_taken = shots.find, shots.is_taken
-        for position, tensor in _positions(args, kwargs):
-            row = find(tensor)
-            if row is None or not is_taken[row] or row == early:
-                row = self._meet_input(tensor, row, position, frame, fresh)
-            inputs.append(row)
-        last_node = None
+        number, last_node, node = len(tape.ops), None, None
         if outputs:
             node = torch_private.node_that_made(outputs[0])
-            if node is not None and (number := torch_private.sequence_number_of(node)) >= before:
-                last_node = number, torch_private.node_name(node)
-        if last_node is not None and len(inputs) == 1 and last_node[1] in SAME_ELEMENTS:
-            rows = [self._share(args, tensor) for tensor in outputs]
+            if node is not None and torch_private.sequence_number_of(node) >= call.before:
+                last_node = torch_private.sequence_number_of(node), torch_private.node_name(node)
+        if call.kind.is_uninitialised:
+            rows = [shots.leave_out(tensor, "memory not written yet") for tensor in outputs]
+        elif last_node is not None and len(call.inputs) == 1 and last_node[1] in SAME_ELEMENTS:
+            rows = [shots.shoot_view(tensor, call.args[0], call.inputs[0]) for tensor in outputs]
         else:
             rows = [shots.shoot(tensor) for tensor in outputs]
-        if func is ATTENTION and not kwargs.get("training") and not outputs[0].requires_grad:
+        if (
+            call.func is ATTENTION
+            and not call.kwargs.get("training")
+            and not outputs[0].requires_grad
+        ):
             tape.not_seen["fused attention"] = (
                 "In eval mode without grad, torch may run attention as one fused kernel. Any "
                 "recording switches that off: outputs differ by about 5e-7, and it is slower."
             )
-        storages = [_storage(tensor) for tensor in outputs] if inplace else ()
-        is_direct = _caller(frame, func) is place.code
-        facts = (
-            inputs,
-            rows,
-            state.index,
-            before,
-            after,
-            last_node,
-            inplace,
-            is_direct,
-            fresh,
-            storages,
+        storages = [_storage(tensor) for tensor in outputs] if call.is_inplace else ()
+        is_direct = _caller(frame, call.func) is place.code
+        tape.events.append(("op", state.index, state.inside, number))
+        tape.ops.append(
+            (
+                call.func,
+                place,
+                call.inputs,
+                rows,
+                state.index,
+                call.before,
+                call.after,
+                last_node,
+                call.is_inplace,
+                is_direct,
+                call.fresh,
+                storages,
+            )
         )
-        tape.events.append(("op", state.index, state.inside, len(tape.ops)))
-        tape.ops.append((func, place, *facts))
+        if last_node is not None and node is not None:
+            node.metadata[tape.op_key] = number
 
     def _meet_input(
-        self,
-        tensor: torch.Tensor,
-        row: int | None,
-        position: tuple[int | str, ...],
-        frame: FrameType,
-        fresh: list[tuple[int, tuple[int | str, ...]]],
+        self, tensor: torch.Tensor, position: tuple[int | str, ...], frame: FrameType, fresh: Fresh
     ) -> int:
-        """The row of an input whose value is not on the tape.
+        """The row of an input whose present value is not on the tape.
 
         At `values="none"` parameters stay unmeasured: they are no outputs of the recorded calls.
         """
         tape, shots = self.tape, self.tape.shots
         if not shots.keeps_values and isinstance(tensor, torch.nn.Parameter):
+            row = shots.find(tensor)
             if row is None:
                 row = shots.identify(tensor)
                 tape.parameters.append(row)
             return row
-        if row is None or not shots.is_taken[row]:  # else it was, just before it was written over
-            row = shots.shoot(tensor)
+        row = shots.shoot(tensor)
         fresh.append((row, position))
-        name = global_name(user_frame(frame), tensor) if row not in tape.tensor_names else None
+        origin = shots.origins[row]
+        name = global_name(user_frame(frame), tensor) if origin not in tape.tensor_names else None
         if name is not None:
-            tape.tensor_names[shots.origins[row]] = name
+            tape.tensor_names[origin] = name
         return row
-
-    def _share(self, args: tuple[Any, ...], tensor: torch.Tensor) -> int:
-        """A view's norm is its base's: measured once."""
-        base = args[0] if args else None
-        if isinstance(base, torch.Tensor) and base.numel() == tensor.numel():
-            source = self.tape.shots.current(base)
-            if source is not None:
-                return self.tape.shots.share(tensor, source)
-        return self.tape.shots.shoot(tensor)
 
     def _write_optimizer_call(
         self, thread: int, inside: int | None, place: Place, args: tuple[Any, ...]
@@ -305,46 +284,3 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
-
-
-class Facts(NamedTuple):
-    """What a function's name says.
-
-    is_op       it computes
-    is_inplace  it writes in place: `add_`, `__iadd__`, `__setitem__`
-    inplace_at  where it takes `inplace`
-    """
-
-    is_op: bool
-    is_inplace: bool = False
-    inplace_at: int | None = None
-
-
-_FACTS: dict[Callable[..., Any], Facts] = {}
-
-
-def _learn(func: Callable[..., Any]) -> Facts:
-    if len(_FACTS) > 4096:  # functions made at run time
-        _FACTS.clear()
-    facts = _FACTS[func] = _facts(func)
-    return facts
-
-
-def _facts(func: Callable[..., Any]) -> Facts:
-    name = getattr(func, "__name__", "")
-    if name in NO_OPS or name == "__set__" or name == "__delete__":
-        return Facts(is_op=False)
-    if type(func) is PropertyRead and name == "__get__":
-        return Facts(is_op=func.__self__.__name__ in VIEWS)  # pyright: ignore[reportFunctionMemberAccess]
-    is_dunder = name.startswith("__") and name.endswith("__")
-    if name == "__setitem__" or (
-        name.startswith("__i")
-        and is_dunder
-        and name not in ("__invert__", "__index__", "__int__", "__iter__")
-    ):
-        return Facts(is_op=True, is_inplace=True)
-    if name.endswith("_") and not is_dunder:
-        return Facts(is_op=True, is_inplace=True)
-    code = getattr(func, "__code__", None)
-    names = code.co_varnames[: code.co_argcount] if code is not None else ()
-    return Facts(is_op=True, inplace_at=names.index("inplace") if "inplace" in names else None)

@@ -22,7 +22,7 @@ from autograd_lab.torch_private import MODULE_CALL
 
 from .expressions import callee
 
-__all__ = ["ModuleCall", "Place", "Places", "global_name", "is_optimizer", "user_frame"]
+__all__ = ["ModuleCall", "Place", "Places", "global_name", "is_silent", "user_frame"]
 
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
@@ -190,9 +190,9 @@ class Places:
         self.add_root(module, unique)
 
 
-def is_optimizer(code: CodeType) -> bool:
-    """Whether code is torch.optim's own."""
-    return _kind(code.co_filename) == OPTIMIZER
+def is_silent(code: CodeType) -> bool:
+    """Whether code is torch.optim's or nn.init's own: their calls are not written one by one."""
+    return _kind(code.co_filename) in (OPTIMIZER, INITIALISER)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

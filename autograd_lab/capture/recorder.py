@@ -97,7 +97,7 @@ class Recorder:
                 "See help(record)."
             )
             raise RecordingError(message, values=values)
-        if not isinstance(max_bytes, int) or max_bytes < 0:
+        if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
             message = (
                 f"record() got max_bytes={max_bytes!r}.\n"
                 "The budget is a whole number of bytes, 0 or more.\n"
@@ -129,6 +129,7 @@ class Recorder:
             raise RecordingError(message)
         if self._recording is None:
             self._recording = assemble(self._tape)
+            del self._tape  # its numbers are in the recording now
         return self._recording
 
     def __enter__(self) -> Self:

@@ -129,11 +129,37 @@ class Shots:
                 self._flush()
         return row
 
-    def share(self, tensor: torch.Tensor, source: int, flags: int | None = None) -> int:
-        """Take a snapshot of a tensor that has the elements of row `source` in another shape.
+    def shoot_view(
+        self, tensor: torch.Tensor, base: object, source: int, flags: int | None = None
+    ) -> int:
+        """Take a snapshot of what a reshaping call made of `base`, whose row is `source`.
 
-        Its norm is that row's; only values are taken, where values are kept.
+        Where both are the same memory at the same version, one measurement is enough: not where
+        the call copied, computed, or was tampered with by a hook.
         """
+        if (
+            isinstance(base, torch.Tensor)
+            and not self.may_be_wrapped
+            and tensor.layout is torch.strided
+            and base.layout is torch.strided
+            and tensor.numel() == base.numel()
+            and tensor.data_ptr() == base.data_ptr() != 0
+            and self.versions[source] is not None
+            and _version(tensor) == _version(base) == self.versions[source]
+            and source >= self._stale_before
+        ):
+            return self._share(tensor, source, flags)
+        return self.shoot(tensor, flags)
+
+    def leave_out(self, tensor: torch.Tensor, why: str) -> int:
+        """Give a tensor a row without a measurement, and the reason."""
+        row = self.identify(tensor)
+        self.is_taken[row] = 1
+        self._note(row, tensor, why)
+        return row
+
+    def _share(self, tensor: torch.Tensor, source: int, flags: int | None = None) -> int:
+        """Its norm is that of row `source`; only values are taken, where values are kept."""
         row = self.current(tensor)
         if row is not None:
             return row
@@ -283,7 +309,7 @@ class Shots:
             if not any(alias.is_nested for _, alias in batch):
                 self.fault = error
             for row, alias in batch:
-                if row not in self.norms and row not in self.extras:
+                if self.norm(row) is None and self.note(row) is None:
                     self._measure_alone(row, alias)
 
     def _measure_alone(self, row: int, alias: torch.Tensor) -> None:
@@ -305,6 +331,9 @@ class Shots:
                 self.extras[row] = Extra(note="modified after capture")
                 continue
             tensor = alias
+            if tensor.layout is torch.strided and not _has_memory(tensor):
+                self.extras[row] = Extra(note="memory freed after capture")
+                continue
             if dtype not in REAL or tensor.layout is not torch.strided or device.type == "meta":
                 readable = self._readable(tensor, row)
                 if readable is None:
@@ -409,6 +438,16 @@ class Shots:
         else:
             self.extras[row] = Extra(note=f"layout {tensor.layout} without numbers of its own")
         return None
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    """Whether the storage still covers the tensor: it may have been resized since, as FSDP does."""
+    held = tensor.untyped_storage().nbytes() if not tensor.is_meta else 1 << 62
+    if held >= (tensor.storage_offset() + tensor.numel()) * tensor.itemsize:
+        return True
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    reach = tensor.storage_offset() + 1 + sum((size - 1) * stride for size, stride in pairs)
+    return tensor.numel() == 0 or held >= reach * tensor.itemsize
 
 
 def _version(tensor: torch.Tensor) -> int | None:

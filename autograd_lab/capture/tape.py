@@ -6,6 +6,7 @@ strings built, nothing worked out that can be worked out later.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -106,10 +107,26 @@ class RawNode:
     `edges` is None until its graph was walked, then node, input, node, input, ...: -1 for no edge.
     """
 
-    __slots__ = ("defined_at", "edges", "leaf", "made_in", "name", "saved", "sequence_number")
+    __slots__ = (
+        "defined_at",
+        "edges",
+        "in_pass",
+        "is_open",
+        "leaf",
+        "made_by",
+        "made_in",
+        "name",
+        "saved",
+        "sequence_number",
+        "thread",
+    )
 
     def __init__(self, name: str, sequence_number: int, leaf: int | None = None) -> None:
         self.name = name
+        self.made_by: int | None = None  # the call that marked it
+        self.in_pass = 0  # the last pass that met it
+        self.is_open = False  # something else can happen while it runs
+        self.thread = 0  # of that pass
         self.sequence_number = sequence_number
         self.leaf = leaf
         self.edges: tuple[int, ...] | None = None
@@ -134,6 +151,9 @@ class ThreadState:
         return self.open_nodes[-1] if self.open_nodes else None
 
 
+_numbers = itertools.count()
+
+
 class Tape:
     """Events as (kind, thread, inside, *facts), in order; ids are positions in the lists."""
 
@@ -147,21 +167,28 @@ class Tape:
         self.parameters: list[int] = []  # rows that are measured only where NaN or Inf turned up
         self.parameter_shots: list[int] = []
         self.accumulators: dict[int, int] = {}
-        self.made_in: dict[int, tuple[int, int]] = {}
+        self.by_sequence: dict[tuple[int, int], int] = {}  # nodes by thread and sequence number
+        self.refused: list[
+            tuple[int, int, str, str]
+        ] = []  # pass, node, slot of a node met again, why
+        self.made_in: dict[tuple[int, int], tuple[int, int]] = {}  # likewise
+        number = next(_numbers)  # never an address: nodes keep the keys, and addresses come again
+        self.node_key, self.op_key = f"autograd_lab.node.{number}", f"autograd_lab.op.{number}"
         self.not_seen: dict[str, str] = {}
         self.pass_count = 0
         self.has_retained = False
         self.is_over = False
-        self._threads: dict[int, ThreadState] = {}
+        self._thread_numbers = itertools.count()
+        self._local = threading.local()
         self.thread()
 
     def thread(self) -> ThreadState:
         """The state of the calling thread; the recording thread is number 0."""
-        ident = threading.get_ident()
-        state = self._threads.get(ident)
-        if state is None:
-            state = self._threads.setdefault(ident, ThreadState(len(self._threads)))
-        return state
+        try:
+            return self._local.state
+        except AttributeError:
+            state = self._local.state = ThreadState(next(self._thread_numbers))
+            return state
 
     def meet_parameters(self) -> None:
         """Name the parameters and buffers of the modules that were met.
@@ -222,7 +249,6 @@ class Tape:
         self.is_over = True
         self.shots.forget()
         self.places.forget()
-        self._threads.clear()
 
 
 def in_one_line(error: BaseException) -> str:
