@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import autograd_lab as al
-from autograd_lab import cli, doors
+from autograd_lab import cli, commands, doors
+from autograd_lab.errors import UnsupportedTorchError
 from autograd_lab.recording import GradAccumulated, OpCalled
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +43,7 @@ def program(tmp_path, monkeypatch):
 
 @pytest.fixture
 def short_demo(monkeypatch):
-    monkeypatch.setattr(cli, "STEPS", 6)
+    monkeypatch.setattr(commands, "STEPS", 6)
     monkeypatch.delenv(doors.VARIABLE, raising=False)
 
 
@@ -64,6 +65,37 @@ def test_a_user_records_a_function_from_the_folder_it_lies_in(tmp_path):
     assert "MulBackward0" in run.stdout
     assert run.stdout.endswith("Wrote a page.html.\n")
     assert (tmp_path / "a page.html").is_file()
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["record", "--help"], ["paint"]])
+def test_what_needs_no_torch_loads_none(arguments, tmp_path):
+    code = (
+        "import sys; from autograd_lab import cli\n"
+        "try: cli.main(sys.argv[1:])\n"
+        "finally: print('loaded:', *sys.modules)"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    loaded = run.stdout.rpartition("loaded:")[2].split()
+    assert "argparse" in loaded
+    assert not {"torch", "numpy", "matplotlib", "ipywidgets", "IPython"} & set(loaded)
+
+
+def test_every_command_of_the_parser_is_there_to_be_loaded(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    shown = capsys.readouterr().out
+    assert sorted(re.findall(r"^    (\w+)\b", shown, re.MULTILINE)) == commands.__all__
+
+
+def test_a_torch_that_is_too_old_is_one_message_on_stderr(monkeypatch, capsys):
+    def load(name):
+        message = "torch 1.0 is too old"
+        raise UnsupportedTorchError(message, torch="1.0")
+
+    monkeypatch.setattr(cli.importlib, "import_module", load)
+    assert cli.main(["check"]) == 1
+    assert capsys.readouterr().err == "autograd-lab: torch 1.0 is too old\n"
 
 
 def test_a_failure_is_one_message_on_stderr_and_exit_code_1(tmp_path):

@@ -12,7 +12,8 @@ MAY_IMPORT_BY_STRING = {
     "show/__init__.py": "loads widgets and figures lazily",
     "views.py": "is the one upward door",
     "torch_private.py": "probes torch's private modules",
-    "cli.py": "loads the user's own module",
+    "cli.py": "loads the commands below it once one is asked for: --help then needs no torch",
+    "commands.py": "loads the user's own module",
 }
 
 # Torch's own names on values that no import shows. `_version` of a tensor is none of them: torch's

@@ -1,0 +1,205 @@
+"""Turn the options of `autograd-lab demo | record | notebooks | check` into text and files.
+
+Each command returns the exit code. `cli` loads this file by name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
+from tqdm import tqdm
+
+from autograd_lab import capture, doors, replay, show, teach
+from autograd_lab.errors import OutputError, UserFunctionError
+from autograd_lab.recording import Recording
+
+__all__ = ["check", "demo", "notebooks", "record"]
+
+STEPS = 300
+BATCH = 16
+OK, FAILED = 0, 1
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Train two models, record a step of each, and write pages and pictures into a folder each."""
+    device = doors.device(options.device)
+    models = {"convnet": teach.convnet, "transformer": teach.transformer}
+    for name in models:  # before training: an unusable folder is then told at once
+        _make_folder(options.out / name)
+    digits = teach.digits()
+    counts = f"{len(digits.train_labels)} to learn from, {len(digits.test_labels)} held out"
+    print(f"8x8 images of digits: {counts}; device: {device}")
+    for name, build in models.items():
+        recording = _train_and_record(name, build().to(device), digits, device)
+        _write_demo(recording, options.out / name)
+    print(f"\nOpen {options.out / 'convnet' / 'replay.html'} in a browser.")
+    return OK
+
+
+def _train_and_record(
+    name: str, model: torch.nn.Module, digits: teach.Digits, device: torch.device
+) -> Recording:
+    """Train on batches of 64, then record one more step with Adam, on 16 images."""
+    with tqdm(total=STEPS, desc=name, disable=None, leave=False) as bar:
+        trained = teach.train(model, digits, steps=STEPS, device=device, on_step=_advance(bar))
+    losses, every = trained.losses, max(1, STEPS // 6)
+    curve = " ".join(f"{sum(losses[k : k + every]) / every:.2f}" for k in range(0, STEPS, every))
+    parameter_count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"\n{name}: {parameter_count} parameters, {STEPS} steps")
+    print(f"  loss, mean of each {every} steps: {curve}")
+    print(f"  accuracy on held-out images: {trained.accuracy:.1%}")
+    images, labels = digits.train_images[:BATCH].to(device), digits.train_labels[:BATCH].to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
+    optimizer.zero_grad()  # else the last training step's gradients would be added to
+    model.train()
+    with capture.record(model) as recorder:
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+    return recorder.recording
+
+
+def _advance(bar: Any) -> Callable[[int, float], None]:  # noqa: ANN401 (tqdm has no public type for it)
+    def on_step(step: int, loss: float) -> None:
+        bar.update()
+        if step % 20 == 0:
+            bar.set_postfix(loss=f"{loss:.2f}")
+
+    return on_step
+
+
+def _write_demo(recording: Recording, folder: Path) -> None:
+    flow = replay.gradient_flow(recording)
+    with _writing(folder):
+        written = [
+            recording.save(folder / "recording.json"),
+            show.flow_figure(flow).save(folder / "gradient_flow.png"),
+            show.to_html(recording, folder / "replay.html"),
+        ]
+    print("  the recorded step:")
+    for record in (recording, flow):
+        for line in _first_paragraph(show.describe(record)):
+            print(f"    {line}")
+    print(f"  wrote {', '.join(path.name for path in written)} into {folder}")
+
+
+def _first_paragraph(text: str) -> list[str]:
+    return text.partition("\n\n")[0].splitlines()
+
+
+def record(options: argparse.Namespace) -> int:
+    """Record a function of the user's, print what happened, and write what was asked for."""
+    function = _load_function(options.function)
+    outputs = [path for path in (options.html, options.json) if path is not None]
+    for path in outputs:  # before the function runs, which may take long
+        _make_folder(path.parent)
+        if path.is_dir():
+            raise _unusable(path, "it is a folder")
+    recording = capture.record_step(function, values=options.values)
+    print(repr(recording))
+    if options.html is not None:
+        with _writing(options.html):
+            print(f"Wrote {show.to_html(recording, options.html)}.")
+    if options.json is not None:
+        with _writing(options.json):
+            print(f"Wrote {recording.save(options.json)}.")
+    return OK
+
+
+def _load_function(text: str) -> Callable[[], object]:
+    """The user's function named as module:function.
+
+    The working directory is importable, as with `python -m`.
+    """
+    module_name, colon, path = text.partition(":")
+    if not colon or not module_name or not path:
+        raise _no_function(text, "it names no function", "Write MODULE:FUNCTION")
+    is_name = all(part.isidentifier() for part in module_name.split("."))
+    if not is_name or module_name.endswith(".py"):
+        dotted = ".".join(Path(module_name).with_suffix("").parts)
+        why = f"{module_name!r} is not a module's name"
+        raise _no_function(text, why, f"Write it as in an import: {dotted}:{path}")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the user's module is there; something that it imports is not
+        why = f"there is no module {error.name!r} in {Path.cwd().name}/ or in the environment"
+        raise _no_function(text, why, "Run from the folder that holds it") from error
+    for name in path.split("."):
+        if not hasattr(found, name):
+            near = difflib.get_close_matches(name, dir(found), 3)
+            fix = f"Nearest: {', '.join(near)}" if near else "Look at its spelling"
+            raise _no_function(text, f"module {module_name!r} has no {path!r}", fix)
+        found = getattr(found, name)
+    if not callable(found):
+        why = f"it is a {type(found).__name__}, not a function"
+        raise _no_function(text, why, "Name a function that does forward and backward")
+    if not _takes_no_arguments(found):
+        why = f"it needs arguments: {path}{inspect.signature(found)}"
+        raise _no_function(text, why, "Name a function that needs none and calls this one")
+    return found
+
+
+def _takes_no_arguments(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # a C function without a signature: calling it will tell
+        return True
+    return True
+
+
+def _no_function(text: str, why: str, fix: str) -> UserFunctionError:
+    message = f"{text!r} can't be called: {why}.\n{fix}.\nFor example: train:one_step"
+    return UserFunctionError(message, function=text)
+
+
+def _make_folder(folder: Path) -> None:
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise _unusable(folder, "it may not be written to")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Name the place in what the file system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+
+
+def _unusable(path: Path, why: str) -> OutputError:
+    message = f"{path} can't be written.\nThe reason: {why}.\nChoose another place."
+    return OutputError(message, path=str(path))
+
+
+def notebooks(options: argparse.Namespace) -> int:
+    """Write the learner's copy of the lessons."""
+    teach.write_lessons(options.folder, options.with_outputs)
+    return OK
+
+
+def check(options: argparse.Namespace) -> int:
+    """Say whether this machine is ready."""
+    del options
+    verdict = teach.check_setup()
+    print(verdict)
+    print(verdict.details)
+    return OK if verdict.ok else FAILED
