@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from .graph import NodeId, OpId, PassId, SourceLine
 from .record import Record
@@ -21,6 +22,18 @@ __all__ = [
     "ProblemSeen",
     "Scope",
 ]
+
+
+if TYPE_CHECKING:
+    ProblemKind = Literal[
+        "non-finite forward",
+        "non-finite backward",
+        "saved tensor modified",
+        "saved tensor freed",
+        "exception",
+    ]
+else:  # files are read by these hints, and a newer one may know more kinds
+    ProblemKind = str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,11 +143,15 @@ class OptimizerStepped(_Happened):
 class ProblemSeen(_Happened):
     """Something the user should know.
 
-    kind    "non-finite forward", "non-finite backward", "saved tensor modified", "exception"
+    kind    "non-finite forward"     a call made the first NaN or Inf
+            "non-finite backward"    a node, a hook or a `.grad` from before did, in one pass
+            "saved tensor modified"  a node needs what was written in place since
+            "saved tensor freed"     a node needs what an earlier backward let go
+            "exception"              a backward raised, or the block ended with an error
     text    what happened, where, and which inputs were bad, in one or two sentences
     """
 
-    kind: str
+    kind: ProblemKind
     text: str
     op: OpId | None = None
     node: NodeId | None = None

@@ -9,7 +9,7 @@ from autograd_lab import views
 from autograd_lab.errors import NodeNotFoundError, StepError
 from autograd_lab.recording import Event, Recording
 
-from .frame import Frame, frame_in
+from .frame import Frame, frame_in, whole_number
 from .history import History
 from .match import known_modules, known_names, matching, near, steps_where
 
@@ -51,6 +51,7 @@ class Cursor:
 
     def seek(self, index: int) -> Frame:
         """Go to step `index`; raises StepError that names the range and stays where it is."""
+        index = whole_number(index, "seek")
         frame = frame_in(self._history, index)
         self.index = index
         return frame
@@ -160,6 +161,7 @@ def _asked(conditions: _Conditions) -> list[tuple[str, object]]:
 
 
 def _count(n: int, here: str, opposite: str) -> int:
+    n = whole_number(n, here)
     if n < 0:
         message = (
             f"{here}({n}) is not a number of steps.\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
 
 from autograd_lab import views
 from autograd_lab.errors import StepError
@@ -12,7 +13,7 @@ from autograd_lab.recording import Event, NodeId, PassId, Recording, Snapshot, T
 
 from .history import History, SavedAlive
 
-__all__ = ["Frame", "SavedAlive", "frame_at", "frame_in"]
+__all__ = ["Frame", "SavedAlive", "frame_at", "frame_in", "whole_number"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -81,7 +82,19 @@ def frame_at(recording: Recording, index: int) -> Frame:
     Walks the recording once; a Cursor does that once for all its frames.
     Raises StepError that names the range.
     """
-    return frame_in(History(recording), index)
+    return frame_in(History(recording), whole_number(index, "frame_at"))
+
+
+def whole_number(index: object, verb: str) -> int:
+    """Return a step or a count as an int, also one of numpy; raises StepError for all else."""
+    if isinstance(index, SupportsIndex) and not isinstance(index, bool):
+        return operator.index(index)
+    message = (
+        f"{verb} takes a whole number, not {index!r}.\n"
+        "Steps count from 0 (before anything); each event is one step.\n"
+        f"Give a whole number: {verb}({'recording, ' if verb == 'frame_at' else ''}3)."
+    )
+    raise StepError(message, index=index)
 
 
 def frame_in(history: History, index: int) -> Frame:

@@ -13,6 +13,7 @@ from .describing import describe
 from .figures import flow_figure
 from .frame_text import frame_text
 from .passes import backward_passes
+from .printable import printable
 from .recording_tables import backward_table, forward_table, problem_line
 from .recording_text import headline, setting
 from .svg import DRAWN_NODES, graph_svg
@@ -76,7 +77,7 @@ def _frame_html(frame: Frame) -> str:
 
 
 def _static(body: str) -> str:
-    return f'<div class="autograd-lab-static">{body}</div>'
+    return printable(f'<div class="autograd-lab-static">{body}</div>')
 
 
 def _image(recording: Recording, step: int | None) -> str:

@@ -11,19 +11,24 @@ from autograd_lab.replay import Cursor, Frame, GradientFlow
 from .flow_text import flow_text
 from .frame_text import cursor_text, frame_text
 from .numbers import format_number, format_shape
+from .printable import printable
 from .recording_text import recording_text
 from .tables import shorten
 
 __all__ = ["describe"]
 
 
-@singledispatch
 def describe(record: object) -> str:
     """Return the deterministic text of a record.
 
-    A record of a later room gets its text by `describe.register(Kind, text_of_kind)` here; until
+    A record of a later room gets its text by `_text_of.register(Kind, text_of_kind)` here; until
     then its fields are listed, bytes by their number.
     """
+    return printable(_text_of(record))
+
+
+@singledispatch
+def _text_of(record: object) -> str:
     if not is_dataclass(record):
         message = f"{type(record).__name__} is not a record of autograd_lab"
         raise TypeError(message)
@@ -67,9 +72,9 @@ def _field(value: object) -> str:
     )
 
 
-describe.register(Recording, recording_text)
-describe.register(Frame, frame_text)
-describe.register(Cursor, cursor_text)
-describe.register(GradientFlow, flow_text)
-describe.register(TensorRef, _tensor_text)
-describe.register(SourceLine, _source_text)
+_text_of.register(Recording, recording_text)
+_text_of.register(Frame, frame_text)
+_text_of.register(Cursor, cursor_text)
+_text_of.register(GradientFlow, flow_text)
+_text_of.register(TensorRef, _tensor_text)
+_text_of.register(SourceLine, _source_text)

@@ -18,6 +18,7 @@ from .flow_panels import Panels, draw_flow
 from .flow_text import finding_line, flow_headline, flow_table, parameter_table, trend
 from .numbers import count
 from .palette import THEMES
+from .printable import printable
 from .tables import text_table
 
 __all__ = ["FlowFigure", "flow_figure"]
@@ -75,7 +76,7 @@ class FlowFigure:
     def alt(self) -> str:
         """One or two sentences for readers who don't see the picture."""
         findings = [finding_line(finding) for finding in self.flow.findings[:2]]
-        return " ".join([f"{flow_headline(self.flow)}.", *findings])
+        return printable(" ".join([f"{flow_headline(self.flow)}.", *findings]))
 
     def __repr__(self) -> str:
         """Return titles, axes, scales and drawn values; long tables are folded."""
@@ -89,7 +90,7 @@ class FlowFigure:
             lines += ["", f"{title}; {axis}"]
             rows = text_table(table, TEXT_ROWS, more="more; .table() has all")
             lines += rows if len(table) else [f"  {count(0, 'row')}"]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

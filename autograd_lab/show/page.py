@@ -9,11 +9,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from autograd_lab.recording import Recording
+from autograd_lab.replay import Cursor
 
 from .numbers import count, format_nbytes
 from .page_parts import flow_section, graph_section, source_section, tables_section
 from .palette import DARK, LIGHT, css_variables
 from .passes import backward_passes, loss_words, parameters_with_grad
+from .printable import printable
 from .recording_tables import problem_line
 from .recording_text import headline
 
@@ -57,7 +59,7 @@ def page_html(recording: Recording) -> str:
         f'<h2 id="{name}-h">{words}</h2>{body}</section>'
         for name, words, body in shown
     )
-    return (
+    return printable(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
@@ -90,11 +92,8 @@ def _lead(recording: Recording) -> str:
 def _tiles(recording: Recording) -> str:
     passes = backward_passes(recording)
     steps = sum(len(passed.runs) for passed in passes)
-    saved: dict[object, int] = {}
-    for node in recording.nodes:
-        for number, slot in enumerate(node.saved):
-            key = slot.storage if slot.storage is not None else (node.id, number)
-            saved[key] = max(saved.get(key, 0), slot.nbytes)
+    cursor = Cursor(recording)
+    saved = max(cursor.seek(step).saved_nbytes for step in range(len(cursor)))
     loss = next((words for words in (loss_words(recording, one) for one in passes) if words), None)
     name, _, value = loss.partition(" = ") if loss else ("", "", "")
     calls = len([op for op in recording.ops if op.nodes])
@@ -104,7 +103,7 @@ def _tiles(recording: Recording) -> str:
         ("forward", str(calls), "forward calls in the graph"),
         ("backward", str(steps), "backward steps"),
         ("leaf", str(len(parameters_with_grad(recording))), "leaves with a new gradient"),
-        ("backward", format_nbytes(sum(saved.values())), "saved for backward"),
+        ("backward", format_nbytes(saved), "at most saved for backward at once"),
         ("problem", str(problems), "problem" if problems == 1 else "problems")
         if problems
         else None,

@@ -12,6 +12,7 @@ from .passes import (
     loss_words,
     parameters_with_grad,
 )
+from .printable import printable
 from .recording_tables import backward_table, forward_table, optimizer_lines, problem_line
 from .tables import Table, text_table
 from .words import Words
@@ -31,7 +32,7 @@ def recording_text(recording: Recording) -> str:
 
 def full_text(recording: Recording) -> str:
     """The text of a recording with every row of its tables."""
-    return _text(recording, None)
+    return printable(_text(recording, None))
 
 
 def headline(recording: Recording) -> str:

@@ -11,6 +11,7 @@ from autograd_lab.replay import GraphLayout, PlacedEdge, PlacedNode, layout_grap
 from .box_state import BoxState, Status
 from .box_words import BoxWords
 from .palette import Theme
+from .printable import printable
 from .recording_text import headline
 from .svg_style import LINE_HEIGHT, MARGIN, caption, legend, markers, svg_style
 
@@ -69,7 +70,7 @@ def graph_svg(
         *(_box(node, words) for node in layout.nodes),
         "</g></svg>",
     ]
-    return "".join(part for part in parts if part)
+    return printable("".join(part for part in parts if part))
 
 
 def _label(recording: Recording, layout: GraphLayout, step: int | None) -> str:

@@ -14,7 +14,6 @@ from autograd_lab.recording import (
 )
 
 from .numbers import format_number, format_shape
-from .tables import shorten
 
 __all__ = ["Words", "amount", "amounts", "is_bad"]
 
@@ -78,10 +77,6 @@ class Words:
     def module(self, path: str | None) -> str:
         """A module path; the root module is called "(model)"; outside modules there is no word."""
         return "" if path is None else path or "(model)"
-
-    def short_tensor(self, tensor_id: TensorId | None, width: int = 24) -> str:
-        """The words for a tensor, losing the beginning of a long path."""
-        return shorten(self.tensor(tensor_id), width, keep_end=True)
 
 
 def amount(snapshot: Snapshot | None) -> str:

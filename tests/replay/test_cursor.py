@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +56,25 @@ def test_a_seek_outside_stays_where_it_was():
     with pytest.raises(StepError, match=f"to {len(NET.events)}"):
         cursor.seek(1000)
     assert cursor.index == 5
+
+
+@pytest.mark.parametrize("move", ["seek", "step", "back"])
+@pytest.mark.parametrize("count", [1.5, "a", None, True], ids=repr)
+def test_what_is_no_whole_number_is_refused(move, count):
+    cursor = Cursor(NET)
+    cursor.seek(5)
+    with pytest.raises(StepError, match=f"{move} takes a whole number"):
+        getattr(cursor, move)(count)
+    assert cursor.index == 5
+
+
+def test_an_index_of_numpy_is_a_whole_number():
+    assert Cursor(NET).seek(np.int64(3)).index == 3
+
+
+def test_frame_at_takes_whole_numbers_only():
+    with pytest.raises(StepError, match="frame_at takes a whole number"):
+        frame_at(NET, 1.5)
 
 
 def test_run_until_stops_when_the_node_starts():

@@ -352,6 +352,7 @@ ALL = {
     "problems": with_problems(),
     "failed": failed(),
     "chain": chain(400),
+    "unprintable": scalar(name="\udc80 \x00\x1b[1m"),
     "hostile": scalar(name='<script>alert("x")</script>&\'</title></style></svg>"'),
     "empty": Recording(),
 }

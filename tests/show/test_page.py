@@ -5,6 +5,7 @@ import pytest
 
 from autograd_lab.show import page, to_html
 from autograd_lab.show.page import page_html
+from tests.replay.building import Builder
 from tests.show import recordings
 
 
@@ -30,6 +31,21 @@ def test_names_from_the_program_are_escaped():
     text = page_html(recordings.ALL["hostile"])
     assert "<script" not in text
     assert text.count("</title></style>") == 0
+
+
+def test_names_that_no_encoding_takes_are_written_with_their_numbers(tmp_path):
+    recording = recordings.ALL["unprintable"]
+    text = to_html(recording, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "\\udc80 \\x00\\x1b[1m" in text
+    assert not re.search("[\x00-\x08]", text)
+
+
+def test_bytes_saved_are_the_most_at_once_not_all_that_ever_were():
+    build = Builder()
+    for _ in range(3):
+        y = build.op("exp", build.tensor("x", leaf=True), saved=[("result", 1000, None)])
+        build.backward(y)
+    assert "<b>1 kB</b> at most saved for backward at once" in page_html(build.recording())
 
 
 def test_source_lines_say_what_was_recorded_on_them():
