@@ -158,6 +158,7 @@ class _Assembler:
             inputs=self._ids(raw.inputs),
             outputs=self._ids(raw.outputs),
             nodes=tuple(nodes),
+            node_count=max(raw.end_node, _end_of_last_node(raw)) - raw.first_node,
             module=module.path if module else None,
             module_type=module.type_name if module else None,
             module_call=module.number if module else None,

@@ -132,6 +132,11 @@ class Recorder:
             del self._tape  # its numbers are in the recording now
         return self._recording
 
+    def __repr__(self) -> str:
+        """Say where it stands, and where the recording is."""
+        hints = {"new": "use it in a `with` line", "watching": "its block has not ended yet"}
+        return f"Recorder: {hints.get(self._state, 'its recording is in .recording')}"
+
     def __enter__(self) -> Self:
         """Begin to watch."""
         if self._state != "new":

@@ -95,7 +95,8 @@ class Op(Record):
     qualname     where it lives: "torch.nn.functional.linear"
     inputs       tensors among its arguments, in order, nested ones included
     outputs      tensors it returned
-    nodes        autograd nodes it made; empty under no_grad
+    nodes        autograd nodes it made, as far as a recorded backward met them
+    node_count   how many it made; 0 under no_grad and where nothing required a gradient
     module       path of the innermost module that was running; "" for the root, None for none
     module_type  that module's class name
     module_call  number of that module's call within the recording, from 1
@@ -110,6 +111,7 @@ class Op(Record):
     inputs: tuple[TensorId, ...] = ()
     outputs: tuple[TensorId, ...] = ()
     nodes: tuple[NodeId, ...] = ()
+    node_count: int = 0
     module: str | None = None
     module_type: str | None = None
     module_call: int | None = None
