@@ -14,9 +14,10 @@ __all__ = ["Box", "boxes_of"]
 
 LONGEST_LABEL = 30
 LABEL_CHARACTER = 7.0  # px, 12-px text
-SUBLABEL_CHARACTER = 6.0  # px, 10-px text
+SUBLABEL_CHARACTER = 7.4  # px, 12-px text of digits, wider than letters on average
 PADDING = 16.0
 LEAST_WIDTH = 56.0
+LEAST_LEAF_WIDTH = 94.0  # room for what is not known yet: "grad 1.235e-5"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Box:
     def width(self) -> float:
         """Width in px that its text needs."""
         text = max(LABEL_CHARACTER * len(self.label), SUBLABEL_CHARACTER * len(self.sublabel))
-        return max(LEAST_WIDTH, text + PADDING)
+        return max(LEAST_LEAF_WIDTH if self.kind == "leaf" else LEAST_WIDTH, text + PADDING)
 
 
 def boxes_of(graph: CellGraph, recording: Recording) -> list[list[Box]]:

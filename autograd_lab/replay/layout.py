@@ -1,7 +1,7 @@
 """Turn a recording into boxes and lines: a forward lane, and one lane for each backward pass.
 
 All lanes share rows and columns, so a backward node stands on the row of the call that made it.
-Units are CSS px for text of 12 px (labels) and 10 px (sublabels).
+Units are CSS px for text of 12 px.
 """
 
 from __future__ import annotations

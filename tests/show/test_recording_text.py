@@ -20,7 +20,7 @@ Backward pass 1, backward() at lesson.py:3 — y = 12, starts with gradient 1
 SGD stepped at lesson.py:4: 3 torch calls wrote 1 parameter
 Not seen: 2 forward calls ran on another thread; their calls are missing.
 
-Numbers are 2-norms; "= v" is the value of a one-element tensor; step 3 made #3."""  # noqa: E501
+Numbers are 2-norms; "= v" is the value of a one-element tensor; #n is what step n returned."""  # noqa: E501
 
 
 def test_a_small_recording_reads_as_a_story():

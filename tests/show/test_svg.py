@@ -4,6 +4,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from autograd_lab.show import graph_svg
+from autograd_lab.show.numbers import format_number
+from tests.replay.building import Builder
 from tests.show import recordings
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -31,6 +33,15 @@ def test_loss_first_gradient_and_values_stand_in_the_picture():
     assert "x = 3" in shown
     assert "grad 7" in shown
     assert "x.grad +=" in shown
+
+
+@pytest.mark.parametrize("norm", [3.581, 1.236e-5, 123.4, 0.01236])
+def test_a_leaf_of_few_letters_has_room_for_the_norm_of_its_gradient(norm):
+    build = Builder()
+    x = build.tensor("x", leaf=True, shape=(3,))
+    build.grads[x] = norm - 1
+    build.backward(build.op("exp", x))
+    assert f"grad {format_number(norm)}" in words(drawn(build.recording()))
 
 
 def test_a_step_says_in_words_and_styles_what_runs_and_what_waits():
