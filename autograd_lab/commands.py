@@ -106,15 +106,23 @@ def record(options: argparse.Namespace) -> int:
         _make_folder(path.parent)
         if path.is_dir():
             raise _unusable(path, "it is a folder")
-    recording = capture.record_step(function, values=options.values)
-    print(repr(recording))
-    if options.html is not None:
-        with _writing(options.html):
-            print(f"Wrote {show.to_html(recording, options.html)}.")
-    if options.json is not None:
-        with _writing(options.json):
-            print(f"Wrote {recording.save(options.json)}.")
+    recorder = capture.record(values=options.values)
+    try:
+        with recorder:
+            function()
+    finally:  # what led to an exception is what one most wants to see
+        _show_and_write(recorder.recording, options.html, options.json)
     return OK
+
+
+def _show_and_write(recording: Recording, html: Path | None, json: Path | None) -> None:
+    print(repr(recording))
+    if html is not None:
+        with _writing(html):
+            print(f"Wrote {show.to_html(recording, html)}.")
+    if json is not None:
+        with _writing(json):
+            print(f"Wrote {recording.save(json)}.")
 
 
 def _load_function(text: str) -> Callable[[], object]:

@@ -254,7 +254,14 @@ def test_an_exception_of_the_user_passes_through_unchanged(program, text, error)
     with pytest.raises(error) as caught:
         cli.main(["record", "my_training:step", "--html", "page.html"])
     assert caught.type is error
-    assert not Path("page.html").exists()
+
+
+def test_what_led_to_an_exception_is_shown_and_written(program, capsys):
+    program("import torch\ndef step(): (torch.ones(2, requires_grad=True) * 3).backward()")
+    with pytest.raises(RuntimeError, match="scalar outputs"):
+        cli.main(["record", "my_training:step", "--html", "page.html"])
+    assert "mul(" in capsys.readouterr().out
+    assert "scalar outputs" in Path("page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("option", ["--html", "--json"])

@@ -475,7 +475,7 @@ def _accumulator(leaf: torch.Tensor) -> Any:  # noqa: ANN401
 
 def _definition(kind: type) -> tuple[str, int] | None:
     """File and line of a Python Function's backward."""
-    forward = getattr(kind, "_forward_cls", None)
+    forward = torch_private.forward_class_of(kind)
     code = getattr(
         inspect.unwrap(getattr(forward, "backward", None) or (lambda: None)), "__code__", None
     )

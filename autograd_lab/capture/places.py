@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from autograd_lab.torch_private import MODULE_CALL
+from autograd_lab.torch_private import MODULE_CALL, members_of
 
 from .expressions import callee
 
@@ -81,14 +81,15 @@ class Places:
                 paths[id(child)] = path
                 self.has_scripted |= isinstance(child, torch.jit.ScriptModule)
                 dot = f"{path}." if path else ""
+                parameters, buffers, modules = members_of(child)
                 children: list[tuple[str, nn.Module]] = []
-                for name, parameter in child._parameters.items():
+                for name, parameter in parameters.items():
                     if parameter is not None:
                         self._parameters.setdefault(parameter, dot + name)
-                for name, buffer in child._buffers.items():
+                for name, buffer in buffers.items():
                     if buffer is not None:
                         self._buffers.setdefault(buffer, dot + name)
-                for name, inner in child._modules.items():
+                for name, inner in modules.items():
                     if inner is not None:
                         children.append((dot + name, inner))
                 stack.extend(reversed(children))

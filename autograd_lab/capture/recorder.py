@@ -11,6 +11,7 @@ from typing import Self
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from autograd_lab import torch_private
 from autograd_lab.errors import RecordingError
 from autograd_lab.recording import Recording
 
@@ -187,7 +188,7 @@ class Recorder:
 
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape
-        inner = getattr(model, "_orig_mod", model)  # of torch.compile
+        inner = torch_private.original_of(model)
         tape.places.add_root(inner)
         if isinstance(inner, DistributedDataParallel):
             tape.not_seen["ddp"] = (

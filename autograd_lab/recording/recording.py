@@ -82,9 +82,10 @@ class Recording(Record):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one strict JSON file; tensors over 64 kB go into a .safetensors file beside it.
 
-        That file is named after the JSON and its own content (`step.1f0c9a3e.safetensors`), so no
-        other file is ever overwritten, and a crash leaves the old recording whole. Saving over an
-        older recording removes the file of its values.
+        That file is named after the JSON and its own content
+        (`step.json.1f0c9a3e.safetensors`), so no other file is ever overwritten, and a crash
+        leaves the old recording whole. Saving over an older recording removes the file of its
+        values.
 
         Returns the path. Raises OutputError where the folder does not exist.
         """

@@ -59,7 +59,7 @@ def flow_section(recording: Recording) -> str:
     notes = f'<ul class="notes">{findings}</ul>' if findings else ""
     if flow.note:
         notes += f"<p>{html.escape(flow.note)}</p>"
-    elif not findings:
+    elif not findings and not recording.problems:
         notes = "<p>No finding: the flow looks healthy.</p>"
     tables = [flow_table(flow), parameter_table(flow)]
     return (

@@ -34,7 +34,9 @@ def forward_table(recording: Recording, words: Words) -> Table:
             continue
         op = recording.op(event.op)
         marks = ["again, by checkpoint"] if op.recomputed else []
-        marks += [] if op.nodes else ["no graph"]
+        marks += ["in place"] if op.is_inplace else []
+        if not op.nodes:
+            marks.append("not reached" if op.node_count else "no graph")
         shapes = ", ".join(format_shape(recording.tensor(out).shape) for out in op.outputs[:3])
         rows.append(
             (

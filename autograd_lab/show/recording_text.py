@@ -91,7 +91,8 @@ def _text(recording: Recording, budget: int | None) -> str:
     if any("=" in cell for table, _ in tables for row in table.rows for cell in row):
         lines += [
             "",
-            'Numbers are 2-norms; "= v" is the value of a one-element tensor; step 3 made #3.',
+            'Numbers are 2-norms; "= v" is the value of a one-element tensor; '
+            "#n is what step n returned.",
         ]
     return "\n".join(lines)
 

@@ -22,8 +22,6 @@ ATTRIBUTES_OF_TORCH = {
     *("_forward_cls", "_orig_mod", "_parameters", "_buffers", "_modules"),
     *("_sequence_nr", "_raw_saved_tensors"),
 }
-# These wait for members_of, original_of and forward_class_of of torch_private.
-MAY_STILL_REACH_THEM = {"capture/engine_tap.py", "capture/places.py", "capture/recorder.py"}
 
 
 def is_private(name):
@@ -107,7 +105,7 @@ def test_imports_stay_in_sight(path):
     tree = parse(path)
     if name != "torch_private.py":
         assert private_torch_names(tree) == []
-        assert name in MAY_STILL_REACH_THEM or attributes_of_torch(tree) == []
+        assert attributes_of_torch(tree) == []
     if name not in MAY_IMPORT_BY_STRING:
         assert imports_by_string(tree) == []
     assert imports_inside_functions(tree) == []
