@@ -303,7 +303,13 @@ class _Assembler:
         made = (
             f" (made by {self._op_name(op)} at {place.place})" if place and op is not None else ""
         )
-        more = f"; so were {len(missed) - 1} more" if len(missed) > 1 else ""
+        more = (
+            f"; so were {len(missed) - 1} more"
+            if len(missed) > 2
+            else "; so was 1 more"
+            if len(missed) == 2
+            else ""
+        )
         text = f"{raw.name}{made} needs its saved {slot}, which was {why}{more}."
         freed = ProblemSeen(
             kind="saved tensor freed",

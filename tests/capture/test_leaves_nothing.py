@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import autograd_lab as al
-from autograd_lab.capture import engine_tap, function_tap, places, shots, tape
+from autograd_lab.capture import engine_pass, engine_tap, function_tap, places, shots, tape
 from autograd_lab.recording import BackwardStarted, NodeFinished
 from tests.capture.programs import batch, grads, small_net
 from tests.capture.running import reasons
@@ -53,7 +53,7 @@ def state_of_torch() -> dict[str, object]:
 def alive() -> Counter[str]:
     """Objects of the recorder that the process still holds; facts about functions are kept."""
     kinds = Counter(type(one).__name__ for one in gc.get_objects() if _is_ours(one))
-    return kinds - Counter({"CallKind": kinds["Facts"]})
+    return kinds - Counter({"CallKind": kinds["CallKind"]})
 
 
 def _is_ours(one: object) -> bool:
@@ -363,9 +363,9 @@ FAULTS = [
     (tape.Tape, "meet_parameters"),
     (places.Places, "locate"),
     (function_tap.FunctionTap, "_write"),
-    (engine_tap.Pass, "_hook_graph"),
-    (engine_tap.Pass, "end"),
-    (engine_tap, "read_slots"),
+    (engine_pass.Pass, "_hook_graph"),
+    (engine_pass.Pass, "end"),
+    (engine_pass, "read_slots"),
 ]
 
 

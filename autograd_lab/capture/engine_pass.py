@@ -1,0 +1,383 @@
+"""Turn one engine call into tape entries: walk its graph, hook each node, unhook."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction
+
+from autograd_lab import torch_private
+
+from .saved_slots import read_slots
+from .shots import GRADIENT
+from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState, in_one_line
+
+__all__ = ["Pass"]
+
+Grads = tuple[torch.Tensor | None, ...]
+ACCUMULATE = "torch::autograd::AccumulateGrad"
+
+
+class Pass:
+    """One engine call, as one recorder sees it."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.shots = tape.shots
+        self.error: BaseException | None = None
+        self.number = 0
+        self.state: ThreadState = self.tape.thread()
+        self.here = threading.get_ident()
+        self.depth = len(self.state.open_nodes)
+        self.is_over = False
+        self.keeps_graph = False
+        self.creates_graph = False
+        self.may_nest = False  # Python code or an unpack hook may call the engine again
+        self.flags: int | None = None
+        self.accumulating: dict[int, int | None] = {}
+        self.made_from: dict[int, int] = {}
+        self._handles: list[Any] = []
+        self._ids: dict[Any, int] = {}
+
+    def begin(self, roots: Sequence[Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Write BackwardStarted and hook each node.
+
+        A fault of ours here leaves the user's backward unwatched, not undone.
+        """
+        tape = self.tape
+        grads, retain, create, *_ = (*args, None, None, None)[:3]
+        self.keeps_graph, self.creates_graph = bool(retain or create), bool(create)
+        self.flags = None if create else GRADIENT
+        tape.has_retained |= self.keeps_graph
+        tape.pass_count += 1
+        self.number = tape.pass_count
+        self.state.passes.append(self)
+        try:
+            if any(
+                isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad)
+                for grad in grads or ()
+            ):
+                self.shots.may_be_wrapped = True
+            starts = [_node_of(root) for root in roots]
+            ids = self._hook_graph([node for node in starts if node is not None])
+            rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
+            place = tape.places.locate(sys._getframe(2), in_backward=False)
+            accumulates = bool(options.get("accumulate_grad", True))
+            facts = (self.number, ids, rows, accumulates, bool(retain), self.creates_graph, place)
+            tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
+        except Exception as error:
+            tape.failed(error)
+
+    def unhook(self) -> None:
+        """Take our hooks off and leave the thread's state as it was; may be called again."""
+        for handle in self._handles:
+            handle.remove()
+        self.is_over = True
+        if self in self.state.passes:
+            self.state.passes.remove(self)
+
+    def end(self) -> None:
+        """Write BackwardFinished and, after an error, where it happened; let go of the nodes."""
+        if not self.keeps_graph:
+            for node in self._ids:
+                node.metadata.pop(self.tape.node_key, None)
+                node.metadata.pop(self.tape.op_key, None)
+        failed_in, text = None, None
+        if self.error is not None:
+            failed_in, text = self._failed_node(), in_one_line(self.error)
+        self._handles.clear()
+        self._ids.clear()
+        del self.state.open_nodes[self.depth :]
+        self.error = None
+        facts = (self.number, text, failed_in)
+        self.tape.events.append(("backward finished", self.state.index, self.state.inside, *facts))
+        self.shots.flush()
+
+    def _failed_node(self) -> int | None:
+        """Where an error came from: the open node, or else the one that the engine had to run next.
+
+        That is, of those whose gradients had all come, the one made last
+        (torch/csrc/autograd/engine.cpp, ReadyQueue).
+        """
+        if len(self.state.open_nodes) > self.depth:
+            return self.state.open_nodes[-1]
+        if len(self._handles) < len(self._ids):
+            return None  # an interrupt came while the graph was being hooked
+        ends = ("node finished", "node ran", "accumulated")
+        done = {
+            event[4] for event in self.tape.events if event[0] in ends and event[3] == self.number
+        }
+        missing: dict[int, int] = {}
+        for node, number in self._ids.items():
+            if number not in done:
+                for target, _ in node.next_functions:
+                    if target is not None:
+                        missing[self._ids[target]] = missing.get(self._ids[target], 0) + 1
+        ready = [
+            node
+            for node, number in self._ids.items()
+            if number not in done and not missing.get(number)
+        ]
+        return (
+            self._ids[max(ready, key=lambda node: torch_private.sequence_number_of(node))]
+            if ready
+            else None
+        )
+
+    def _hook_graph(self, starts: list[Any]) -> list[int]:
+        tape, ids, order = self.tape, self._ids, []
+        stack = starts[::-1]
+        while stack:
+            node = stack.pop()
+            if node in ids:
+                continue
+            nexts = node.next_functions
+            ids[node] = self._node_id(node)
+            order.append((node, nexts))
+            for target, _ in reversed(nexts):
+                if target is not None and target not in ids:
+                    stack.append(target)
+        for node, nexts in order:
+            number = ids[node]
+            raw = tape.nodes[number]
+            if raw.edges is None:
+                edges: list[int] = []
+                for target, position in nexts:
+                    edges.append(-1 if target is None else ids[target])
+                    edges.append(position)
+                raw.edges = tuple(edges)
+                if raw.leaf is None:
+                    raw.saved = read_slots(node, self.shots)
+            raw.is_open = isinstance(node, BackwardCFunction) or any(
+                slot.packed_by is not None for slot in raw.saved
+            )
+            self.may_nest |= raw.is_open
+        for node, _ in order:
+            self._hook(node, ids[node], tape.nodes[ids[node]])
+        return [ids[node] for node in starts]
+
+    def _node_id(self, node: Any) -> int:  # noqa: ANN401 (a C++ class without a Python type)
+        """The recorder's number of a node, new at the first meeting.
+
+        Where the graph is kept, the node keeps that number in its metadata.
+        """
+        tape = self.tape
+        name = torch_private.node_name(node)
+        number = len(tape.nodes)
+        if name == ACCUMULATE:
+            leaf = self.shots.origins[self.shots.identify(node.variable)]
+            known = tape.accumulators.setdefault(leaf, number)
+            if known == number:
+                tape.nodes.append(RawNode(name, -1, leaf))
+            return known
+        metadata = node.metadata
+        if tape.has_retained and (known := metadata.get(tape.node_key)) is not None:
+            return known
+        made_by, sequence_number = metadata.get(tape.op_key), torch_private.sequence_number_of(node)
+        key = self.state.index, sequence_number
+        known = tape.by_sequence.get(key)
+        if known is not None and tape.nodes[known].name == name:
+            raw = tape.nodes[known]
+            is_another = raw.in_pass == self.number or made_by not in (None, raw.made_by)
+            if not is_another:  # a graph that kept nothing may run twice without being retained
+                raw.in_pass = self.number
+                for slot in read_slots(node, self.shots) if raw.saved else ():
+                    if slot.problem is not None:
+                        tape.refused.append((self.number, known, slot.name, slot.problem))
+                return known
+        raw = RawNode(name, sequence_number)
+        raw.made_by, raw.in_pass, raw.thread = made_by, self.number, self.state.index
+        tape.by_sequence[key] = number
+        raw.made_in = tape.made_in.get(key)
+        if isinstance(node, BackwardCFunction):
+            raw.defined_at = _definition(type(node))
+        tape.nodes.append(raw)
+        if self.keeps_graph:
+            metadata[tape.node_key] = number
+        return number
+
+    def _hook(self, node: Any, number: int, raw: RawNode) -> None:  # noqa: ANN401
+        """A post-hook on each node, and a pre-hook where something can happen before the node ends.
+
+        That is accumulation, Python code, a user's unpack hook, nodes made by a node
+        (create_graph). For the others the start is written with the end.
+        """
+        variable = node.variable if raw.leaf is not None else None
+        needs_start = (
+            self.creates_graph
+            or raw.is_open
+            or (variable is not None and (self.may_nest or variable.grad is not None))
+        )
+        register_prehook, register_hook = type(node).register_prehook, type(node).register_hook
+        if needs_start:
+            self._handles.append(register_prehook(node, partial(self.started, number, variable)))
+            self._handles.append(register_hook(node, partial(self.finished, number, variable)))
+        elif variable is not None:
+            self._handles.append(register_hook(node, partial(self.accumulated, number, variable)))
+        elif raw.name in SAME_ELEMENTS:
+            self._handles.append(register_hook(node, partial(self.reshaped, number)))
+        else:
+            self._handles.append(register_hook(node, partial(self.ran, number)))
+
+    def state_of_hook(self) -> ThreadState | None:
+        """The state of the thread in which a hook fires.
+
+        None where the hook is not this pass's affair: another engine call runs inside this one and
+        shares the node, an interrupt ended the pass while a hook was being registered, or the
+        block has ended while another thread is still in its backward.
+        """
+        if self.is_over or self.tape.is_over:
+            return None
+        state = self.state if threading.get_ident() == self.here else self.tape.thread()
+        return None if state.passes and state.passes[-1] is not self else state
+
+    def started(self, number: int, variable: torch.Tensor | None, grad_outputs: Grads) -> None:
+        """A pre-hook; ours is the last one, so it sees what the node will see."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        rows, before = (), None
+        try:
+            with torch_private.unseen():
+                rows = self._shoot(grad_outputs)
+                if variable is not None and (grad := variable.grad) is not None:
+                    before = self.shots.shoot(grad)
+                    self.shots.flush()  # it is about to be added to
+        except Exception as error:
+            self.tape.failed(error)
+        if variable is not None:
+            self.accumulating[number] = before
+        if self.creates_graph:
+            self.made_from[number] = torch_private.autograd_sequence_number()
+        facts = (self.number, number, rows)
+        self.tape.events.append(("node started", state.index, state.inside, *facts))
+        state.open_nodes.append(number)
+
+    def finished(
+        self, number: int, variable: torch.Tensor | None, grad_inputs: Grads, grad_outputs: Grads
+    ) -> None:
+        """A post-hook for a node that has a pre-hook of ours."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        if state.open_nodes and state.open_nodes[-1] == number:
+            state.open_nodes.pop()
+        if self.creates_graph:  # nodes that this thread made since the start are this node's
+            first = self.made_from.pop(number, 1 << 62)
+            for made in range(first, torch_private.autograd_sequence_number()):
+                self.tape.made_in[state.index, made] = self.number, number
+        rows, added, after = (), None, None
+        try:
+            with torch_private.unseen():
+                rows = self._shoot(grad_inputs)
+                if variable is not None:
+                    added = self._shoot(grad_outputs)[0]
+                    if (grad := variable.grad) is not None:
+                        after = self.shots.shoot(grad)
+        except Exception as error:
+            self.tape.failed(error)
+        before = self.accumulating.pop(number, None)
+        facts = (self.number, number, rows, added, before, after)
+        self.tape.events.append(("node finished", state.index, state.inside, *facts))
+
+    def accumulated(
+        self, number: int, variable: torch.Tensor, grad_inputs: Grads, grad_outputs: Grads
+    ) -> None:
+        """A post-hook for a leaf whose `.grad` was None when the engine was called."""
+        del grad_inputs
+        state = self.state_of_hook()
+        if state is None:
+            return
+        added, after = None, None
+        try:
+            with torch_private.unseen():
+                (received,) = grad_outputs
+                grad = variable.grad
+                if received is not None:
+                    added = self.shots.shoot(received, self.flags)
+                if grad is not None:
+                    is_same = received is not None and _share_memory(grad, received)
+                    after = added if is_same else self.shots.shoot(grad)
+        except Exception as error:
+            self.tape.failed(error)
+        facts = (self.number, number, added, after)
+        self.tape.events.append(("accumulated", state.index, state.inside, *facts))
+
+    def ran(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
+        """A post-hook for a node inside which nothing can happen: its start is written here too."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        received = rows = ()
+        try:
+            with torch_private.unseen():
+                received = self._shoot(grad_outputs)
+                rows = self._shoot(grad_inputs)
+        except Exception as error:
+            self.tape.failed(error)
+        facts = (self.number, number, received, rows)
+        self.tape.events.append(("node ran", state.index, state.inside, *facts))
+
+    def reshaped(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
+        """The same for a node whose gradient keeps its elements: one measurement is enough."""
+        state = self.state_of_hook()
+        if state is None:
+            return
+        received = rows = ()
+        try:
+            with torch_private.unseen():
+                received = self._shoot(grad_outputs)
+                (grad,), (base,), source = grad_inputs, grad_outputs, received[0]
+                if grad is None or source is None:
+                    rows = self._shoot(grad_inputs)
+                else:
+                    rows = (self.shots.shoot_view(grad, base, source, self.flags),)
+        except Exception as error:
+            self.tape.failed(error)
+        facts = (self.number, number, received, rows)
+        self.tape.events.append(("node ran", state.index, state.inside, *facts))
+
+    def _shoot(self, grads: Grads) -> tuple[int | None, ...]:
+        shoot, flags = self.shots.shoot, self.flags
+        if len(grads) == 1:
+            (grad,) = grads
+            return (None if grad is None else shoot(grad, flags),)
+        return tuple([None if grad is None else shoot(grad, flags) for grad in grads])
+
+
+def _node_of(root: Any) -> Any:  # noqa: ANN401 (a tensor or a GradientEdge)
+    """The node that the engine starts from; None where the root wants no gradient."""
+    if not isinstance(root, torch.Tensor):
+        return root.node
+    return root.grad_fn or (_accumulator(root) if root.requires_grad else None)
+
+
+def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Torch took the incoming gradient as `.grad` without a copy: one measurement is enough."""
+    return (
+        a.layout is torch.strided
+        and b.layout is torch.strided
+        and a.data_ptr() == b.data_ptr() != 0
+        and a.shape == b.shape
+        and a._version == b._version
+    )
+
+
+def _accumulator(leaf: torch.Tensor) -> Any:  # noqa: ANN401
+    """The AccumulateGrad node of a leaf that is itself a root."""
+    return torch.autograd.graph.get_gradient_edge(leaf).node
+
+
+def _definition(kind: type) -> tuple[str, int] | None:
+    """File and line of a Python Function's backward."""
+    forward = torch_private.forward_class_of(kind)
+    code = getattr(
+        inspect.unwrap(getattr(forward, "backward", None) or (lambda: None)), "__code__", None
+    )
+    return (code.co_filename, code.co_firstlineno) if code else None
