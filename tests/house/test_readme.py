@@ -62,3 +62,7 @@ def test_the_picture_is_small_and_has_words():
 
 def test_code_fits_the_page():
     assert [line for _, text in BLOCKS for line in text.splitlines() if len(line) > 110] == []
+
+
+def test_no_figure_is_left_to_fill_in():
+    assert not re.search("FILL IN|TO MEASURE", README)
