@@ -1,0 +1,151 @@
+"""Numbers and causes where memory, threads or hooks play tricks: the right one, or none and why."""
+
+import threading
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import autograd_lab as al
+from autograd_lab.recording import GradAccumulated, OpCalled
+
+
+def outputs(rec):
+    return [shot for event in rec.recording.events_of(OpCalled) for shot in event.outputs]
+
+
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_a_storage_that_is_asked_for_is_measured_before_it_can_be_freed():
+    x = torch.ones(30, requires_grad=True)
+    with al.record() as rec:
+        y = x * 2
+        y.untyped_storage().resize_(0)
+    assert outputs(rec)[0].norm == pytest.approx(2 * 30**0.5)
+
+
+def test_a_storage_freed_unseen_is_said_and_not_read():
+    x = torch.ones(30, requires_grad=True)
+    with al.record() as rec:
+        y = x * 2
+        with torch._C.DisableTorchFunction():
+            y.untyped_storage().resize_(0)
+    assert (outputs(rec)[0].norm, outputs(rec)[0].note) == (None, "memory freed after capture")
+
+
+def test_memory_lent_to_numpy_is_measured_before_it_is_lent():
+    with al.record() as rec:
+        y = torch.ones(3) * 2
+        y.numpy()[:] = 7
+    assert outputs(rec)[-1].norm == pytest.approx(12**0.5)
+
+
+def test_a_normalisation_that_reshapes_inside_has_its_own_norm():
+    x = torch.arange(64.0).reshape(2, 2, 4, 4).requires_grad_()
+    with al.record(values="none") as rec:
+        y = torch.nn.functional.instance_norm(x)
+    assert outputs(rec)[-1].norm == pytest.approx(float(y.detach().norm()), rel=1e-5)
+
+
+def test_running_statistics_are_shown_as_the_call_read_them():
+    norm = torch.nn.BatchNorm1d(3)
+    with al.record() as rec:
+        norm(torch.full((4, 3), 5.0))
+    call = list(rec.recording.events_of(OpCalled))[-1]
+    told = {rec.recording.tensor(shot.tensor).name: shot.norm for shot in call.inputs}
+    assert told["norm.running_mean"] == 0
+    assert told["norm.running_var"] == pytest.approx(3**0.5)
+
+
+def test_nan_written_through_data_is_blamed_on_the_write():
+    w = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = w * 2
+        w.data.fill_(float("nan"))
+        z = w * 3
+    assert y.shape == z.shape
+    assert rec.recording.problems[0].text.startswith("First NaN in forward: fill_")
+
+
+def test_a_node_of_another_thread_is_not_claimed_by_a_call_of_the_same_name_and_number():
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = x * 2
+        in_a_thread(lambda: (w * 3).sum().backward())
+    assert y.grad_fn is not None
+    assert [node.made_by for node in rec.recording.nodes] == [None, None, None]
+    assert "unseen calls" in [line.reason for line in rec.recording.not_seen]
+
+
+def accumulations(rec):
+    events = rec.recording.events_of(GradAccumulated)
+    return [(e.before and e.before.norm, e.added and e.added.norm, e.after.norm) for e in events]
+
+
+def test_a_grad_that_a_nested_backward_made_is_the_sum_before():
+    w = torch.full((), 2.0, requires_grad=True)
+    with al.record() as rec:
+        checkpoint(lambda a: a * w, w * 4, use_reentrant=True).backward()
+    assert accumulations(rec)[-1] == (8.0, 8.0, 16.0)
+    assert float(w.grad) == 16
+
+
+def test_a_grad_that_a_hook_set_during_the_pass_is_said_to_be_unseen():
+    w = torch.full((), 2.0, requires_grad=True)
+    with al.record() as rec:
+        h = w * 4
+        h.register_hook(lambda g: setattr(w, "grad", torch.tensor(10.0)))
+        h.backward()
+    (event,) = rec.recording.events_of(GradAccumulated)
+    assert (event.before.norm, event.before.note) == (None, "set during the pass")
+    assert event.after.norm == 14
+
+
+def test_a_node_that_runs_in_two_backwards_is_one_node():
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        t = x + 1
+        a, b = t.sum(), (t * 2).sum()
+        a.backward()
+        b.backward()
+    assert [node.name for node in rec.recording.nodes].count("AddBackward0") == 1
+
+
+def test_memory_that_nobody_wrote_yet_has_no_number():
+    with al.record() as rec:
+        x = torch.empty(3)
+        x.fill_(2.0)
+    before, after = outputs(rec)
+    assert (before.norm, before.note) == (None, "memory not written yet")
+    assert after.norm == pytest.approx(12**0.5)
+
+
+def test_forward_work_of_a_thread_that_outlives_the_block_is_not_written_down():
+    x, go, done = torch.ones(3, requires_grad=True), threading.Event(), threading.Event()
+    with al.record() as rec:
+        y = x * 2
+        y.register_hook(lambda g: (done.set(), go.wait(20), g * 7)[-1])
+        thread = threading.Thread(target=lambda: y.sum().backward())
+        thread.start()
+        assert done.wait(20)
+    go.set()
+    thread.join()
+    assert [op.name for op in rec.recording.ops] == ["mul"]
+    assert float(x.grad[0]) == 14
+
+
+def test_a_block_left_in_another_thread_is_said_and_its_mode_does_nothing():
+    recorder = al.record()
+
+    def enter_here_and_leave_there():
+        recorder.__enter__()
+        in_a_thread(lambda: recorder.__exit__(None, None, None))
+        assert float((torch.ones(2) * 2).sum()) == 4
+
+    in_a_thread(enter_here_and_leave_there)  # the thread, and the mode on it, are gone afterwards
+    assert "left in another thread" in [line.reason for line in recorder.recording.not_seen]
+    assert recorder.recording.ops == ()
