@@ -220,10 +220,9 @@ class Pass:
             self._handles.append(register_hook(node, partial(self.finished, number, variable)))
         elif variable is not None:
             self._handles.append(register_hook(node, partial(self.accumulated, number, variable)))
-        elif raw.name in SAME_ELEMENTS:
-            self._handles.append(register_hook(node, partial(self.reshaped, number)))
         else:
-            self._handles.append(register_hook(node, partial(self.ran, number)))
+            keeps_elements = raw.name in SAME_ELEMENTS
+            self._handles.append(register_hook(node, partial(self.ran, number, keeps_elements)))
 
     def state_of_hook(self) -> ThreadState | None:
         """The state of the thread in which a hook fires.
@@ -309,23 +308,13 @@ class Pass:
         facts = (self.number, number, added, after)
         self.tape.events.append(("accumulated", state.index, state.inside, *facts))
 
-    def ran(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
-        """A post-hook for a node inside which nothing can happen: its start is written here too."""
-        state = self.state_of_hook()
-        if state is None:
-            return
-        received = rows = ()
-        try:
-            with torch_private.unseen():
-                received = self._shoot(grad_outputs)
-                rows = self._shoot(grad_inputs)
-        except Exception as error:
-            self.tape.failed(error)
-        facts = (self.number, number, received, rows)
-        self.tape.events.append(("node ran", state.index, state.inside, *facts))
+    def ran(
+        self, number: int, keeps_elements: bool, grad_inputs: Grads, grad_outputs: Grads
+    ) -> None:
+        """A post-hook for a node inside which nothing can happen: its start is written here too.
 
-    def reshaped(self, number: int, grad_inputs: Grads, grad_outputs: Grads) -> None:
-        """The same for a node whose gradient keeps its elements: one measurement is enough."""
+        keeps_elements  its gradient is only reshaped: one measurement may be enough
+        """
         state = self.state_of_hook()
         if state is None:
             return
@@ -333,11 +322,11 @@ class Pass:
         try:
             with torch_private.unseen():
                 received = self._shoot(grad_outputs)
-                (grad,), (base,), source = grad_inputs, grad_outputs, received[0]
-                if grad is None or source is None:
+                source, grad = received[0], grad_inputs[0] if keeps_elements else None
+                if source is None or grad is None:
                     rows = self._shoot(grad_inputs)
                 else:
-                    rows = (self.shots.shoot_view(grad, base, source, self.flags),)
+                    rows = (self.shots.shoot_view(grad, grad_outputs[0], source, self.flags),)
         except Exception as error:
             self.tape.failed(error)
         facts = (self.number, number, received, rows)
