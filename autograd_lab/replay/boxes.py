@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autograd_lab.recording import GradNode, NodeId, Op, OpId, Recording, TensorId
 
@@ -20,68 +20,80 @@ LEAST_WIDTH = 56.0
 LEAST_LEAF_WIDTH = 94.0  # room for what is not known yet: "grad 1.235e-5"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Box:
-    """A box of cell number `cell`, without a place yet; `offset` is its row within the cell."""
+    """A box of cell number `cell`, in row `offset` of the cell; is_last: of that cell and lane.
+
+    width          in px, what its text needs
+    layer, x, top  its place, known once all boxes are: centre and upper edge
+    """
 
     key: str
     kind: CellKind
     lane: int
     cell: int
-    offset: int
+    offset: int = 0
+    is_last: bool = True
     label: str
     sublabel: str
     ops: tuple[OpId, ...] = ()
     nodes: tuple[NodeId, ...] = ()
     tensors: tuple[TensorId, ...] = ()
+    width: float = field(init=False)
+    layer: int = field(init=False)
+    x: float = field(init=False)
+    top: float = field(init=False)
 
-    @property
-    def width(self) -> float:
-        """Width in px that its text needs."""
+    def __post_init__(self) -> None:
         text = max(LABEL_CHARACTER * len(self.label), SUBLABEL_CHARACTER * len(self.sublabel))
-        return max(LEAST_LEAF_WIDTH if self.kind == "leaf" else LEAST_WIDTH, text + PADDING)
+        least = LEAST_LEAF_WIDTH if self.kind == "leaf" else LEAST_WIDTH
+        self.width = max(least, text + PADDING)
 
 
-def boxes_of(graph: CellGraph, recording: Recording) -> list[list[Box]]:
-    """The boxes of each cell."""
+def boxes_of(graph: CellGraph, recording: Recording) -> list[Box]:
+    """The boxes of all cells, cell by cell and lane by lane."""
     makers = {tensor: op.name for op in recording.ops for tensor in op.outputs if not op.nodes}
     names = {
         tensor: recording.tensors[tensor].name or makers.get(tensor, f"tensor {tensor}")
         for cell in graph.cells
         for tensor in cell.tensors
     }
-    return [
-        [
-            *_forward_boxes(number, cell, recording, names),
-            *_backward_boxes(number, cell, recording, names),
-        ]
-        for number, cell in enumerate(graph.cells)
-    ]
+    boxes: list[Box] = []
+    for number, cell in enumerate(graph.cells):
+        if cell.ops or cell.tensors:
+            boxes.append(_forward_box(number, cell, recording, names))
+        for lane, nodes in cell.lanes.items():
+            if cell.kind == "fold" and len(nodes) > 1:
+                boxes.append(_backward_fold(number, cell, lane, recording))
+                continue
+            for offset, node in enumerate(_stacked(recording, nodes)):
+                box = _node_box(number, lane, recording.nodes[node], recording, names)
+                box.offset, box.is_last = offset, offset == len(nodes) - 1
+                boxes.append(box)
+    return boxes
 
 
-def _forward_boxes(
+def _forward_box(
     number: int, cell: Cell, recording: Recording, names: Mapping[TensorId, str]
-) -> Iterable[Box]:
+) -> Box:
     ops, tensors = tuple(cell.ops), tuple(cell.tensors)
     if len(ops) == 1:
-        key, kind = f"op:{ops[0]}", "op"
-        label, sublabel = recording.ops[ops[0]].name, _output_text(recording, recording.ops[ops[0]])
+        op = recording.ops[ops[0]]
+        key, kind = f"op:{op.id}", "op"
+        label, sublabel = op.name, _output_text(recording, op)
     elif ops or len(tensors) > 1:
         key, kind = f"fold:{number}@0", "fold"
         label, sublabel = _fold_text(cell, len(ops), "op")
-    elif tensors:
-        tensor = recording.tensors[tensors[0]]
+    else:
+        tensor = recording.tensors[cell.tensors[0]]
         kind = "leaf" if tensor.requires_grad else "input"
         key = f"{kind}:{tensor.id}"
         label, sublabel = names[tensor.id], _shape_text(tensor.shape)
-    else:
-        return
-    yield Box(
+    return Box(
         key=key,
         kind=kind,
         lane=0,
         cell=number,
-        offset=0,
         label=_clipped(label),
         sublabel=_clipped(sublabel),
         ops=ops,
@@ -89,35 +101,32 @@ def _forward_boxes(
     )
 
 
-def _backward_boxes(
-    number: int, cell: Cell, recording: Recording, names: Mapping[TensorId, str]
-) -> Iterable[Box]:
-    for lane, nodes in cell.lanes.items():
-        if cell.kind == "fold" and len(nodes) > 1:
-            label, sublabel = _fold_text(cell, len(nodes), "node", _common_name(recording, nodes))
-            yield Box(
-                key=f"fold:{number}@{lane}",
-                kind="fold",
-                lane=lane,
-                cell=number,
-                offset=0,
-                label=_clipped(label),
-                sublabel=sublabel,
-                nodes=tuple(nodes),
-            )
-            continue
-        for offset, node_id in enumerate(_stacked(recording, nodes)):
-            node = recording.nodes[node_id]
-            yield Box(
-                key=f"node:{node_id}@{lane}",
-                kind="node",
-                lane=lane,
-                cell=number,
-                offset=offset,
-                label=_clipped(node.short_name),
-                sublabel=_clipped(_node_place(recording, node, names)),
-                nodes=(node_id,),
-            )
+def _backward_fold(number: int, cell: Cell, lane: int, recording: Recording) -> Box:
+    nodes = cell.lanes[lane]
+    label, sublabel = _fold_text(cell, len(nodes), "node", _common_name(recording, nodes))
+    return Box(
+        key=f"fold:{number}@{lane}",
+        kind="fold",
+        lane=lane,
+        cell=number,
+        label=_clipped(label),
+        sublabel=sublabel,
+        nodes=tuple(nodes),
+    )
+
+
+def _node_box(
+    number: int, lane: int, node: GradNode, recording: Recording, names: Mapping[TensorId, str]
+) -> Box:
+    return Box(
+        key=f"node:{node.id}@{lane}",
+        kind="node",
+        lane=lane,
+        cell=number,
+        label=_clipped(node.short_name),
+        sublabel=_clipped(_node_place(recording, node, names)),
+        nodes=(node.id,),
+    )
 
 
 def _stacked(recording: Recording, nodes: Sequence[NodeId]) -> Sequence[NodeId]:

@@ -6,8 +6,10 @@ Units are CSS px for text of 12 px.
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
@@ -17,8 +19,8 @@ from autograd_lab.recording import NodeId, OpId, PassId, Recording, TensorId
 from .boxes import Box, boxes_of
 from .cells import CellGraph, cells_of
 from .folding import fold
-from .placing import Placing, place
-from .routes import BOX_HEIGHT, ROW_GAP, ROW_HEIGHT, SIDE, Place, Router
+from .placing import place
+from .routes import BOX_HEIGHT, ROW_GAP, ROW_HEIGHT, SIDE, Router
 
 __all__ = ["GraphLayout", "Lane", "PlacedEdge", "PlacedNode", "layout_graph"]
 
@@ -103,35 +105,45 @@ def layout_graph(recording: Recording, *, max_nodes: int | None = 300) -> GraphL
     Calls that take no part in a graph (optimizer, metrics) are left out. Later training steps stand
     below earlier ones.
     """
-    graph, passes = cells_of(recording)
-    if max_nodes is not None:
-        graph = fold(graph, recording, max_nodes)
-    cells = boxes_of(graph, recording)
-    rows = [max((box.offset for box in own), default=0) + 1 for own in cells]
-    widths = [
-        max((box.width for box in own), default=0.0) + (2 * SIDE if count > 1 else 0.0)
-        for own, count in zip(cells, rows, strict=True)
-    ]
-    placing = place(widths, graph.links, [cell.epoch for cell in graph.cells])
-    return _Drawing(recording, graph, cells, passes, placing, rows, widths).layout()
+    with _collector_paused():
+        graph, passes = cells_of(recording)
+        if max_nodes is not None:
+            graph = fold(graph, recording, max_nodes)
+        boxes = boxes_of(graph, recording)
+        return _Drawing(recording, graph, boxes, passes).layout()
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Keep Python's cycle collector from running inside the block.
+
+    A layout of 5000 calls makes 100 000 small objects at once and no cycle. The collector would
+    walk the whole heap in search of one: half of the time, with torch loaded.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Drawing:
-    """All that is known of a drawing once its cells have a place."""
+    """Boxes with their place, and what the lines between them need to know."""
 
     def __init__(
         self,
         recording: Recording,
         graph: CellGraph,
-        cells: Sequence[Sequence[Box]],
+        boxes: Sequence[Box],
         passes: Sequence[PassId],
-        placing: Placing,
-        rows: Sequence[int],
-        widths: Sequence[float],
     ) -> None:
         self.recording = recording
         self.graph = graph
-        self.cells = cells
+        self.boxes = boxes
+        rows, widths = _sizes(boxes, len(graph.cells))
+        placing = place(widths, graph.links, [cell.epoch for cell in graph.cells])
         self.placing = placing
         self.lanes = _lanes(passes, max(math.ceil(placing.width) + 2 * MARGIN, LEAST_LANE_WIDTH))
         heights = [1] * (max(placing.layer, default=-1) + 1)
@@ -141,43 +153,31 @@ class _Drawing:
         self.tops = [TITLE_HEIGHT + row * ROW_HEIGHT for row in self.first_rows]
         self.bottoms = [top - ROW_GAP for top in self.tops[1:]]
         self.sides = [x - width / 2 + SIDE / 2 for x, width in zip(placing.x, widths, strict=True)]
-        self.stack_sizes = {(box.cell, box.lane): box.offset for own in cells for box in own}
-        self.place_of = {box.key: self._place(box) for own in cells for box in own}
+        for box in boxes:
+            box.layer = placing.layer[box.cell]
+            box.x = round(self.lanes[box.lane].x + MARGIN + placing.x[box.cell], 1)
+            box.top = self.tops[box.layer] + box.offset * ROW_HEIGHT
 
     def layout(self) -> GraphLayout:
-        nodes = tuple(self._node(box) for own in self.cells for box in own)
-        members = sum(len(node.ops) + len(node.nodes) + len(node.tensors) for node in nodes)
+        nodes = tuple(map(self._node, self.boxes))
+        members = sum(len(box.ops) + len(box.nodes) + len(box.tensors) for box in self.boxes)
         return GraphLayout(
             width=self.lanes[-1].x + self.lanes[-1].width,
             height=self.tops[-1] if nodes else TITLE_HEIGHT,
             nodes=nodes,
             edges=(*self._forward_edges(), *self._backward_edges()),
             lanes=self.lanes,
-            hidden=members - sum(node.kind != "fold" for node in nodes),
-        )
-
-    def _place(self, box: Box) -> Place:
-        layer = self.placing.layer[box.cell]
-        left = self.lanes[box.lane].x + MARGIN
-        return Place(
-            cell=box.cell,
-            layer=layer,
-            x=round(left + self.placing.x[box.cell], 1),
-            top=self.tops[layer] + box.offset * ROW_HEIGHT,
-            side=round(left + self.sides[box.cell], 1),
-            is_first=box.offset == 0,
-            is_last=box.offset == self.stack_sizes[box.cell, box.lane],
+            hidden=members - sum(box.kind != "fold" for box in self.boxes),
         )
 
     def _node(self, box: Box) -> PlacedNode:
-        at = self.place_of[box.key]
         return PlacedNode(
             key=box.key,
             kind=box.kind,
             lane=box.lane,
-            row=self.first_rows[at.layer] + box.offset,
-            x=at.x - box.width / 2,
-            y=at.top,
+            row=self.first_rows[box.layer] + box.offset,
+            x=box.x - box.width / 2,
+            y=box.top,
             width=box.width,
             height=BOX_HEIGHT,
             label=box.label,
@@ -188,41 +188,55 @@ class _Drawing:
         )
 
     def _forward_edges(self) -> Iterator[PlacedEdge]:
-        key_of = {box.cell: box.key for own in self.cells for box in own if box.lane == 0}
-        pairs = (
-            (key_of[before], key_of[after])
-            for before, after in self.graph.links
-            if (before, after) in self.graph.forward and before in key_of and after in key_of
-        )
-        return self._edges(pairs, 0, "forward")
+        router = self._router(self.lanes[0])
+        box_of = {box.cell: box for box in self.boxes if box.lane == 0}
+        for link in self.graph.links:
+            source, target = box_of.get(link[0]), box_of.get(link[1])
+            if source is not None and target is not None and link in self.graph.forward:
+                yield _edge(router, source, target, "forward")
 
     def _backward_edges(self) -> Iterator[PlacedEdge]:
-        keys: list[dict[NodeId, str]] = [{} for _ in self.lanes]
-        for own in self.cells:
-            for box in own:
-                keys[box.lane].update(dict.fromkeys(box.nodes, box.key))
-        for lane, key_of in enumerate(keys):
-            pairs = dict.fromkeys(
-                (key, key_of[edge.node])
-                for node, key in key_of.items()
-                for edge in self.recording.nodes[node].edges
-                if edge is not None and edge.node in key_of and key_of[edge.node] != key
-            )
-            yield from self._edges(pairs, lane, "backward")
+        nodes = self.recording.nodes
+        for lane in self.lanes[1:]:
+            router = self._router(lane)
+            boxes = [box for box in self.boxes if box.lane == lane.index]
+            box_of = {node: box for box in boxes for node in box.nodes}
+            for source in boxes:
+                targets = dict.fromkeys(
+                    box_of.get(edge.node)
+                    for node in source.nodes
+                    for edge in nodes[node].edges
+                    if edge is not None
+                )
+                for target in targets:
+                    if target is not None and target is not source:
+                        yield _edge(router, source, target, "backward")
 
-    def _edges(
-        self, pairs: Iterable[tuple[str, str]], lane: int, kind: Literal["forward", "backward"]
-    ) -> Iterator[PlacedEdge]:
-        router = Router(
+    def _router(self, lane: Lane) -> Router:
+        return Router(
             self.placing,
             tops=self.tops,
             bottoms=self.bottoms,
-            left=self.lanes[lane].x + MARGIN,
-            margin=self.lanes[lane].x + MARGIN / 2,
+            sides=self.sides,
+            left=lane.x + MARGIN,
+            margin=lane.x + MARGIN / 2,
         )
-        for source, target in pairs:
-            points = router.route(self.place_of[source], self.place_of[target])
-            yield PlacedEdge(source=source, target=target, points=points, kind=kind)
+
+
+def _sizes(boxes: Sequence[Box], cell_count: int) -> tuple[list[int], list[float]]:
+    """Rows and width of each cell."""
+    rows, widths = [1] * cell_count, [0.0] * cell_count
+    for box in boxes:
+        rows[box.cell] = max(rows[box.cell], box.offset + 1)
+        widths[box.cell] = max(widths[box.cell], box.width)
+    return rows, [width + 2 * SIDE * (count > 1) for width, count in zip(widths, rows, strict=True)]
+
+
+def _edge(
+    router: Router, source: Box, target: Box, kind: Literal["forward", "backward"]
+) -> PlacedEdge:
+    points = router.route(source, target)
+    return PlacedEdge(source=source.key, target=target.key, points=points, kind=kind)
 
 
 def _lanes(passes: Sequence[PassId], width: float) -> tuple[Lane, ...]:

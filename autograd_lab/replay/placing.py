@@ -188,17 +188,20 @@ def _layers(
     came_from: list[int | None] = [None] * len(before)
     floor, base, lowest = 0, 0, -1
     for box, sources in enumerate(before):
+        leaves, own = 0, 0
         for source in sources:
-            if floors[source] == floors[box] and depth[source] + 1 > depth[box]:
+            if floors[source] == floors[box] and depth[source] >= depth[box]:
                 depth[box], came_from[box] = depth[source] + 1, source
-            layer[box] = max(layer[box], layer[source] + 1)
-        leaves = sum(not before[source] for source in sources)
-        layer[box] = max(layer[box], -(-leaves // SOURCES_ABREAST))
+            if layer[source] >= own:
+                own = layer[source] + 1
+            leaves += not before[source]
+        own = max(own, -(-leaves // SOURCES_ABREAST))
         if sources and floors[box] > floor:
             floor, base = floors[box], lowest + 2
         if sources and floors[box] == floor:
-            layer[box] = max(layer[box], base)
-        lowest = max(lowest, layer[box])
+            own = max(own, base)
+        layer[box] = own
+        lowest = max(lowest, own)
     abreast = [0] * len(before)
     for box in reversed(range(len(before))):
         if after[box] and len(after[box]) >= len(before[box]):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from .boxes import Box
 from .placing import Placing
 
-__all__ = ["BOX_HEIGHT", "ROW_GAP", "ROW_HEIGHT", "SIDE", "Place", "Router"]
+__all__ = ["BOX_HEIGHT", "ROW_GAP", "ROW_HEIGHT", "SIDE", "Router"]
 
 BOX_HEIGHT = 34.0
 ROW_GAP = 22.0
@@ -18,28 +18,11 @@ SIDE = 12.0  # free beside a stack of boxes, for lines past them
 Point = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a box is: its cell and layer, centre x, top y, and the free x beside its stack."""
-
-    cell: int
-    layer: int
-    x: float
-    top: float
-    side: float
-    is_first: bool = True
-    is_last: bool = True
-
-    @property
-    def bottom(self) -> float:
-        """Its lower edge."""
-        return self.top + BOX_HEIGHT
-
-
 class Router:
     """Routes the lines of one lane.
 
     tops, bottoms  of the layers, in px
+    sides          of the cells, the free x beside their boxes, from `left`
     left           x at which the lane's columns begin
     margin         x of the line that the longest links share
     """
@@ -50,28 +33,39 @@ class Router:
         *,
         tops: Sequence[float],
         bottoms: Sequence[float],
+        sides: Sequence[float],
         left: float,
         margin: float,
     ) -> None:
         self.placing = placing
         self.tops = tops
         self.bottoms = bottoms
+        self.sides = sides
         self.left = left
         self.margin = margin
 
-    def route(self, source: Place, target: Place) -> tuple[Point, ...]:
+    def route(self, source: Box, target: Box) -> tuple[Point, ...]:
         """Points from box to box, whichever is above."""
         if source.cell == target.cell:
-            return _within_stack(source, target)
+            return self._within_stack(source, target)
         if source.layer < target.layer:
-            return _straightened(self._down(source, target))
+            return self._straight(source, target) or _straightened(self._down(source, target))
         if source.layer > target.layer:
-            return _straightened(self._down(target, source)[::-1])
+            straight = self._straight(target, source)
+            return straight[::-1] or _straightened(self._down(target, source)[::-1])
         turn = self.bottoms[source.layer] + ROW_GAP / 2
         out, back = self._leave(source), self._leave(target)
         return _straightened([*out, (out[-1][0], turn), (back[-1][0], turn), *back[::-1]])
 
-    def _down(self, upper: Place, lower: Place) -> list[Point]:
+    def _straight(self, upper: Box, lower: Box) -> tuple[Point, ...]:
+        """The line between neighbouring layers where nothing stands in its way; else ()."""
+        if lower.layer != upper.layer + 1 or not (upper.is_last and lower.offset == 0):
+            return ()
+        if upper.x != lower.x and _bottom(upper) != self.bottoms[upper.layer]:
+            return ()
+        return (upper.x, _bottom(upper)), (lower.x, lower.top)
+
+    def _down(self, upper: Box, lower: Box) -> list[Point]:
         points = self._leave(upper)
         between = range(upper.layer + 1, lower.layer)
         line = self.placing.lines.get((upper.cell, lower.cell))
@@ -87,29 +81,36 @@ class Router:
             points.append((enter[0][0], back))
         return points + enter
 
-    def _leave(self, box: Place) -> list[Point]:
+    def _leave(self, box: Box) -> list[Point]:
         """From the lower edge of a box to that of its layer, beside the boxes of its stack."""
         bottom = self.bottoms[box.layer]
         if box.is_last:
-            return [(box.x, box.bottom), (box.x, bottom)]
-        turn = box.bottom + ROW_GAP / 2
-        return [(box.x, box.bottom), (box.x, turn), (box.side, turn), (box.side, bottom)]
+            return [(box.x, _bottom(box)), (box.x, bottom)]
+        turn, side = _bottom(box) + ROW_GAP / 2, self._side(box)
+        return [(box.x, _bottom(box)), (box.x, turn), (side, turn), (side, bottom)]
 
-    def _enter(self, box: Place) -> list[Point]:
+    def _enter(self, box: Box) -> list[Point]:
         """From the upper edge of a layer to that of a box in it, beside the boxes of its stack."""
-        if box.is_first:
+        if box.offset == 0:
             return [(box.x, box.top)]
-        turn = box.top - ROW_GAP / 2
-        return [(box.side, self.tops[box.layer]), (box.side, turn), (box.x, turn), (box.x, box.top)]
+        turn, side = box.top - ROW_GAP / 2, self._side(box)
+        return [(side, self.tops[box.layer]), (side, turn), (box.x, turn), (box.x, box.top)]
+
+    def _within_stack(self, source: Box, target: Box) -> tuple[Point, ...]:
+        """Upwards to the next box, or beside those between."""
+        if abs(source.top - target.top) <= ROW_HEIGHT:
+            return ((source.x, source.top), (target.x, _bottom(target)))
+        out, back = source.top - ROW_GAP / 2, _bottom(target) + ROW_GAP / 2
+        side = self._side(source)
+        beside = [(source.x, out), (side, out), (side, back), (target.x, back)]
+        return ((source.x, source.top), *beside, (target.x, _bottom(target)))
+
+    def _side(self, box: Box) -> float:
+        return round(self.left + self.sides[box.cell], 1)
 
 
-def _within_stack(source: Place, target: Place) -> tuple[Point, ...]:
-    """Upwards to the next box, or beside those between."""
-    if abs(source.top - target.top) <= ROW_HEIGHT:
-        return ((source.x, source.top), (target.x, target.bottom))
-    out, back = source.top - ROW_GAP / 2, target.bottom + ROW_GAP / 2
-    beside = [(source.x, out), (source.side, out), (source.side, back), (target.x, back)]
-    return ((source.x, source.top), *beside, (target.x, target.bottom))
+def _bottom(box: Box) -> float:
+    return box.top + BOX_HEIGHT
 
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -118,6 +119,8 @@ def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
         return tuple(points)
     kept = [points[0]]
     for here, following in pairwise(points[1:]):
-        if here != kept[-1] and not kept[-1][0] == here[0] == following[0]:
+        if here in (kept[-1], following):
+            continue
+        if not kept[-1][0] == here[0] == following[0]:
             kept.append(here)
     return (*kept, points[-1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import gc
+from itertools import combinations, pairwise
 
 import pytest
 import torch
@@ -105,6 +106,22 @@ def test_everything_lies_inside_the_drawing_and_its_lane(recording, max_nodes):
         assert 0 <= node.y <= layout.height - node.height
     points = [point for edge in layout.edges for point in edge.points]
     assert all(0 <= x <= layout.width and 0 <= y <= layout.height for x, y in points)
+
+
+@given(programs(), st.sampled_from([None, 8]))
+@settings(deadline=None)
+def test_no_line_has_a_point_twice_in_a_row(recording, max_nodes):
+    layout = layout_graph(recording, max_nodes=max_nodes)
+    for edge in layout.edges:
+        assert all(one != other for one, other in pairwise(edge.points))
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_cycle_collector_is_left_as_it_was(is_on, request):
+    request.addfinalizer(gc.enable)
+    gc.enable() if is_on else gc.disable()
+    layout_graph(perceptron(2))
+    assert gc.isenabled() == is_on
 
 
 @given(programs())
