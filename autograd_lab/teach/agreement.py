@@ -1,18 +1,29 @@
 """Turn an answer and the right answer into how they differ, in words that a learner can act on.
 
-Shape first, then values in float64. The words never hold noisy digits, because notebooks store
-them.
+The words say which part of the answer is meant, what it is, what kind of value is expected, and the
+mistake where it is certain; never the right value. Shape comes first, then values in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Number
+from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["close_places", "difference", "is_blank", "to_tensor"]
+from autograd_lab.teach import kinds
+from autograd_lab.teach.closeness import close_places, to_tensor
+from autograd_lab.teach.mistakes import mistake
+
+__all__ = ["difference", "is_blank"]
+
+_NOT_FINITE = (
+    ("NaN (not a number)", torch.isnan, "look for 0/0, inf - inf, sqrt or log of less than 0"),
+    ("inf", torch.isinf, "look for a division by 0, log of 0, or exp of a large number"),
+)
 
 
 def is_blank(answer: object) -> bool:
@@ -24,118 +35,173 @@ def is_blank(answer: object) -> bool:
     return answer is ...
 
 
-def difference(mine: object, right: object, *, tol: float) -> str | None:
+def difference(mine: object, right: object, *, tol: float, names: object = None) -> str | None:
     """Say how `mine` differs from `right`, or return None when they agree.
 
     Tensors, arrays, numbers and lists of numbers are compared by value: dtype, device, layout and
     `requires_grad` don't matter; NaN agrees with NaN. True and False are no numbers. A tuple may be
     given as a list, and the other way round.
 
-    tol  agree when |mine - right| <= tol * |right| + tol * min(1, largest finite |right|); two
-         integer answers agree exactly
+    tol    agree when |mine - right| <= tol * |right| + tol * min(1, largest finite |right|); two
+           integer answers agree exactly
+    names  what the parts are called: a tree of texts in the form of `right`; a part without a name
+           is `answer[0]`
     """
     try:
-        return _tree_difference(mine, right, tol, path="")
+        found = list(_differences(mine, right, tol, _Place(names)))
+        if not found:
+            return None
+        place, words = found[0]
+        only = "the rest is right" if len(found) == 1 and place.path else None
+        return "; ".join(filter(None, (words, only, _mistake_of_all(mine, right))))
     except Exception as error:  # an answer is anything at all: a check never raises because of it
-        return f"it can't be compared ({type(error).__name__})"
+        return f"your answer can't be compared ({type(error).__name__})"
 
 
-def to_tensor(value: object) -> torch.Tensor:
-    """Return numbers of any kind as a detached dense tensor on the CPU.
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the answer: the names from here on, and the path of indices that led here."""
 
-    Raises TypeError, ValueError or RuntimeError for what is no number or has no one shape.
-    """
-    if isinstance(value, torch.Tensor):
-        value = value.detach()
-        return (value if value.layout is torch.strided else value.to_dense()).cpu()
-    if isinstance(value, np.ndarray | np.generic):
-        return torch.from_numpy(np.array(value))
-    if isinstance(value, (list, tuple)):
-        parts = [to_tensor(part) for part in value]
-        return torch.stack(parts) if parts else torch.empty(0, device="cpu")
-    if isinstance(value, complex):
-        return torch.tensor(value, dtype=torch.complex128, device="cpu")
-    if isinstance(value, int):
-        return torch.tensor(value, device="cpu")
-    if isinstance(value, Number):
-        return torch.tensor(value, dtype=torch.float64, device="cpu")
-    message = f"a {type(value).__name__} is no number or tensor"
-    raise TypeError(message)
+    names: Any
+    path: str = ""
+
+    def __str__(self) -> str:
+        if isinstance(self.names, str):
+            return self.names
+        return f"answer{self.path}" if self.path else "your answer"
+
+    def inside(self, key: Any) -> _Place:  # noqa: ANN401 (an index, or any key of a dict)
+        known = self.names if isinstance(self.names, (tuple, list, Mapping)) else ()
+        is_named = key in known if isinstance(known, Mapping) else key in range(len(known))
+        part = known[key] if is_named else None
+        return _Place(part, f"{self.path}[{key!r}]")
 
 
-def close_places(mine: torch.Tensor, right: torch.Tensor, *, tol: float) -> torch.Tensor:
-    """Where two tensors of one shape agree: a bool tensor of that shape.
-
-    For complex tensors it has a last dimension of 2: real and imaginary part.
-    """
-    if not (_is_inexact(mine) or _is_inexact(right)):
-        return mine == right  # float64 would merge integers above 2**53
-    a, b = _as_real(mine, right), _as_real(right, mine)
-    finite = b[b.isfinite()].abs()
-    scale = min(1.0, finite.max().item()) if finite.numel() else 0.0
-    return torch.isclose(a, b, rtol=tol, atol=tol * (scale or 1.0), equal_nan=True)
+_Found = Iterator[tuple[_Place, str]]
 
 
-def _tree_difference(mine: object, right: object, tol: float, path: str) -> str | None:
-    at = f" at {path}" if path else ""
+def _differences(mine: Any, right: Any, tol: float, place: _Place) -> _Found:  # noqa: ANN401 (trees)
+    """Every part that differs, with words; nothing when all agree."""
     if isinstance(right, Mapping):
-        return _mapping_difference(mine, right, tol, path)
-    if isinstance(right, (tuple, list)):
-        return _sequence_difference(mine, right, tol, path)
+        words, keys = _keys_differ(mine, right, place), list(right)
+    elif isinstance(right, (tuple, list)):
+        mine = list(mine) if isinstance(mine, torch.Tensor | np.ndarray) and mine.ndim else mine
+        words, keys = _lengths_differ(mine, right, place), range(len(right))
+    else:
+        words, keys = _value_differs(mine, right, tol, place), ()
+    if words is not None:
+        yield place, words
+        return
+    for key in keys:
+        yield from _differences(mine[key], right[key], tol, place.inside(key))
+
+
+def _value_differs(mine: object, right: object, tol: float, place: _Place) -> str | None:
     if isinstance(right, bool | np.bool_):
-        if not _is_truth_value(mine):
-            return f"True or False is wanted{at}"
-        return None if bool(mine) == bool(right) else f"the other one is right{at}"
+        return _truth_differs(mine, right, place)
     if isinstance(right, torch.Tensor | np.ndarray | np.generic | Number):
-        return _number_difference(mine, right, tol, at)
+        return _numbers_differ(mine, right, tol, place)
+    if isinstance(right, str) and isinstance(mine, str):
+        return _texts_differ(mine, right, place)
     if type(mine) is not type(right):
-        return f"a {type(right).__name__} is wanted{at}, this is a {type(mine).__name__}"
-    return None if mine == right else f"a different {type(right).__name__} is wanted{at}"
+        return _wrong_kind(mine, right, place)
+    return None if mine == right else f"{place} is {kinds.kind(mine)}; another one is right"
 
 
-def _mapping_difference(mine: object, right: Mapping, tol: float, path: str) -> str | None:
-    at = f" at {path}" if path else ""
+def _wrong_kind(mine: object, right: object, place: _Place) -> str:
+    hint = kinds.advice(mine, right)
+    wanted = kinds.expected(right, place.names)
+    return f"{place} is {kinds.kind(mine)}; expected {wanted}" + (f"; {hint}" if hint else "")
+
+
+def _keys_differ(mine: object, right: Mapping, place: _Place) -> str | None:
     if not isinstance(mine, Mapping):
-        return f"a dict with the keys {list(right)} is wanted{at}, this is a {type(mine).__name__}"
-    if set(mine) != set(right):
-        return f"keys {list(mine)} where {list(right)} are wanted{at}"
-    parts = (_tree_difference(mine[key], right[key], tol, f"{path}[{key!r}]") for key in right)
-    return next((part for part in parts if part), None)
+        return _wrong_kind(mine, right, place)
+    missing, extra = [k for k in right if k not in mine], [k for k in mine if k not in right]
+    facts = [f"missing: {kinds.names(missing)}"] if missing else []
+    facts += [f"not asked for: {kinds.names(extra)}"] if extra else []
+    return f"the keys of {place} differ; {'; '.join(facts)}" if facts else None
 
 
-def _sequence_difference(mine: object, right: Sequence, tol: float, path: str) -> str | None:
-    at = f" at {path}" if path else ""
-    if isinstance(mine, torch.Tensor | np.ndarray) and mine.ndim > 0:
-        mine = list(mine)
+def _lengths_differ(mine: object, right: Sequence, place: _Place) -> str | None:
     if not isinstance(mine, (tuple, list)):
-        return f"a tuple or list of {len(right)} is wanted{at}, this is a {type(mine).__name__}"
-    if len(mine) != len(right):
-        return f"{len(mine)} values where {len(right)} are wanted{at}"
-    parts = (
-        _tree_difference(mine[place], part, tol, f"{path}[{place}]")
-        for place, part in enumerate(right)
-    )
-    return next((part for part in parts if part), None)
+        return _wrong_kind(mine, right, place)
+    if len(mine) == len(right):
+        return None
+    values = "1 value" if len(mine) == 1 else f"{len(mine)} values"
+    if mine and all(isinstance(part, str) for part in mine):
+        values += f" ({', '.join(mine)})"
+    return f"{place} has {values}; expected {kinds.expected(right, place.names)}"
 
 
-def _number_difference(mine: object, right: object, tol: float, at: str) -> str | None:
-    if mine is None or isinstance(mine, str | Mapping) or callable(mine):
-        kind = "None" if mine is None else f"a {type(mine).__name__}"
-        return f"a number or tensor is wanted{at}, this is {kind}"
-    a, b = to_tensor(mine), to_tensor(right)
+def _truth_differs(mine: object, right: object, place: _Place) -> str | None:
+    if not _is_truth_value(mine):
+        return _wrong_kind(mine, right, place)
+    return f"{place} is {bool(mine)}; the other one is right" if bool(mine) != bool(right) else None
+
+
+def _texts_differ(mine: str, right: str, place: _Place) -> str | None:
+    if mine == right:
+        return None
+    if mine.strip().lower() == right.strip().lower():
+        return f"{place} is right but for capitals or spaces: you wrote {mine!r}"
+    return f"{place} is {kinds.kind(mine).removeprefix('the text ')}; another one is right"
+
+
+def _numbers_differ(mine: object, right: object, tol: float, place: _Place) -> str | None:
+    odd = _no_number(mine, right, place)
+    if odd:
+        return odd
+    try:
+        a, b = to_tensor(mine), to_tensor(right)
+    except (RuntimeError, ValueError):  # numbers, but of no one shape
+        return f"the rows of {place} have different lengths; expected {kinds.expected(right)}"
     if a.shape != b.shape:
-        return f"shape {tuple(a.shape)} where {tuple(b.shape)} is wanted{at}"
-    if (a.dtype is torch.bool) != (b.dtype is torch.bool):
-        return f"{'numbers are' if a.dtype is torch.bool else 'True or False is'} wanted{at}"
+        has = "has" if a.ndim else "is"
+        return f"{place} {has} {kinds.shape(a)}; expected {kinds.shape(b)}"
+    if a.dtype is torch.bool and b.dtype is not torch.bool:
+        return f"{place} holds True and False; expected numbers; .float() makes 1 and 0 of them"
+    if b.dtype is torch.bool and a.dtype is not torch.bool:
+        return f"{place} holds numbers; expected True and False, as x > 0 gives them"
     wrong = ~close_places(a, b, tol=tol)
     if not wrong.any():
         return None
-    if (a.isnan() & ~b.isnan()).any():
-        return f"NaN (not a number){at}"
     wrong = wrong.any(-1) if wrong.shape != a.shape else wrong
-    if wrong.numel() == 1:
-        return f"another number is right{at}"
-    return f"{int(wrong.sum())} of {wrong.numel()} numbers differ{at}"
+    for name, is_bad, hint in _NOT_FINITE:
+        bad = int((is_bad(a) & b.isfinite()).sum())
+        if bad:
+            which = "is" if a.ndim == 0 else f"has {bad} of {a.numel()} numbers that are"
+            return f"{place} {which} {name}; {hint}"
+    if a.ndim == 0:
+        return f"{place} is {kinds.kind(a)}; another number is right"
+    return f"{int(wrong.sum())} of {wrong.numel()} numbers differ in {place}"
+
+
+def _no_number(mine: object, right: object, place: _Place) -> str | None:
+    """Words where a value, or a part of a list of values, is no number at all."""
+    if isinstance(mine, (list, tuple)):
+        parts = (_no_number(part, 0, place.inside(key)) for key, part in enumerate(mine))
+        return next(filter(None, parts), None)
+    if isinstance(mine, torch.Tensor) and mine.is_meta:
+        return (
+            f"{place} is on the meta device and holds no numbers; expected {kinds.expected(right)}"
+        )
+    is_flag = isinstance(mine, bool | np.bool_) and not _is_truth_tensor(right)
+    has_numbers = isinstance(mine, torch.Tensor | np.ndarray | np.generic | Number)
+    has_other_things = isinstance(mine, np.ndarray | np.generic) and mine.dtype.kind in "OUS"
+    if is_flag or not has_numbers or has_other_things:
+        return _wrong_kind(mine, right, place)
+    return None
+
+
+def _mistake_of_all(mine: object, right: object) -> str | None:
+    """The one mistake that explains all numbers together, also those of a tuple of numbers."""
+    try:
+        ours, theirs = to_tensor(mine), to_tensor(right)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError):
+        return None
+    is_sequence = isinstance(right, (tuple, list))
+    return None if is_sequence and ours.shape != theirs.shape else mistake(ours, theirs)
 
 
 def _is_truth_value(value: object) -> bool:
@@ -144,12 +210,5 @@ def _is_truth_value(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _is_inexact(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _as_real(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """float64 values; when either one is complex, both as (..., 2) real and imaginary parts."""
-    if tensor.is_complex() or other.is_complex():
-        return torch.view_as_real(tensor.resolve_conj().to(torch.complex128))
-    return tensor.double()
+def _is_truth_tensor(value: object) -> bool:
+    return getattr(value, "dtype", None) in (torch.bool, np.dtype(bool))

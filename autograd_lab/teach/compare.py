@@ -8,13 +8,14 @@ from types import TracebackType
 import torch
 
 from autograd_lab.errors import ExerciseError
-from autograd_lab.teach.agreement import close_places, difference, is_blank, to_tensor
+from autograd_lab.teach.agreement import difference, is_blank
+from autograd_lab.teach.closeness import to_tensor
+from autograd_lab.teach.mistakes import mistake
 from autograd_lab.teach.verdict import Verdict
 
 __all__ = ["compare", "expect_error"]
 
 _TOL = 1e-6
-_LARGEST_FACTOR = 4096  # a whole factor above this is no batch size or width of a lesson
 
 
 def compare(name: str, mine: object, tensor: torch.Tensor) -> Verdict:
@@ -24,23 +25,22 @@ def compare(name: str, mine: object, tensor: torch.Tensor) -> Verdict:
     tensor  torch's value, any shape and dtype
 
     The verdict is "exact" (every value the same), "right" (within 1e-6 of the largest value), or
-    says how they differ: shape, in how many places, how large the difference, and where it is
-    certain the mistake: transposed, not summed over the first dimension, opposite sign, a constant
-    factor.
+    says how they differ: shape, in how many places, and the mistake where it is certain
+    (transposed, not summed over the first dimension, opposite sign, a constant factor, a coarse
+    dtype), else how large the difference is.
     """
     if is_blank(mine):
         return Verdict(name=name, text="not answered yet")
+    if tensor is None:  # a .grad that is handed in too early
+        text = "torch's value is None; run backward() first, which fills .grad of the leaves"
+        return Verdict(name=name, text=f"nothing to compare with: {text}")
     words = difference(mine, tensor, tol=_TOL)
     if words is None:
         exact = difference(mine, tensor, tol=0.0) is None
         text = "exact: equal to torch's value" if exact else "right: equal up to rounding"
         return Verdict(name=name, text=text, ok=True)
-    try:
-        ours, theirs = to_tensor(mine), to_tensor(tensor)
-    except (TypeError, ValueError, RuntimeError):
-        return Verdict(name=name, text=f"not yet: {words}")
-    facts = [words, *_largest(ours, theirs), *_mistake(ours, theirs)]
-    return Verdict(name=name, text="not yet: " + "; ".join(facts))
+    size = _largest(mine, tensor)
+    return Verdict(name=name, text=f"not yet: {words}" + (f"; {size}" if size else ""))
 
 
 class expect_error:  # noqa: N801 (used as `with expect_error(...)`, like contextlib's suppress)
@@ -90,50 +90,20 @@ class expect_error:  # noqa: N801 (used as `with expect_error(...)`, like contex
         return True
 
 
-def _largest(ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:
-    """The largest difference as a power of ten: one digit more would be noise."""
-    if ours.shape != theirs.shape or ours.numel() == 0 or torch.bool in (ours.dtype, theirs.dtype):
-        return []
+def _largest(mine: object, tensor: torch.Tensor) -> str | None:
+    """The largest difference as a power of ten: one digit more would be noise.
+
+    Nothing where it says nothing more: a certain mistake, another shape, a single number.
+    """
+    try:
+        ours, theirs = to_tensor(mine), to_tensor(tensor)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    if ours.shape != theirs.shape or ours.numel() < 2 or torch.bool in (ours.dtype, theirs.dtype):
+        return None
     gap = (ours.to(torch.complex128) - theirs.to(torch.complex128)).abs()
     gap = gap[gap.isfinite()]
-    if gap.numel() == 0 or gap.max() == 0:
-        return []
+    if mistake(ours, theirs) or gap.numel() == 0 or gap.max() == 0:
+        return None
     exponent = math.floor(math.log10(gap.max().item()) + 1e-9)
-    return [f"the largest difference is between {10.0**exponent:g} and {10.0 ** (exponent + 1):g}"]
-
-
-def _mistake(ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:
-    """Name the mistake where nothing else gives these numbers."""
-    if torch.bool in (ours.dtype, theirs.dtype):
-        return []
-    if ours.ndim == 2 and theirs.ndim == 2 and _agree(ours.T, theirs):
-        return ["yours is transposed"]
-    if ours.ndim == theirs.ndim + 1 and _agree(ours.sum(0), theirs):
-        return ["the sum over the first dimension is missing"]
-    if ours.shape != theirs.shape or not theirs.any():
-        return []
-    if _agree(-ours, theirs):
-        return ["the sign is the other way round"]
-    return _factor(ours, theirs)
-
-
-def _factor(ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:
-    """A constant whole factor, up or down; told only for two different numbers or more."""
-    if theirs.is_complex() or ours.is_complex() or len(theirs[theirs != 0].unique()) < 2:
-        return []
-    mine, right = ours.double().abs().max().item(), theirs.double().abs().max().item()
-    if mine == 0:
-        return ["yours is all zeros"]
-    ratio = max(mine / right, right / mine)
-    if not ratio <= _LARGEST_FACTOR:  # also when it is NaN
-        return []
-    up, factor = mine > right, round(ratio)
-    scaled = ours.double() / factor if up else ours.double() * factor
-    for sign, words in ((1, ""), (-1, ", with the sign the other way round")):
-        if factor >= 2 and _agree(sign * scaled, theirs):
-            return [f"yours is {factor} times too {'large' if up else 'small'}{words}"]
-    return []
-
-
-def _agree(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
-    return ours.shape == theirs.shape and bool(close_places(ours, theirs, tol=_TOL).all())
+    return f"the largest difference is between {10.0**exponent:g} and {10.0 ** (exponent + 1):g}"

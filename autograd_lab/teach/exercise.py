@@ -21,14 +21,15 @@ import torch
 from autograd_lab.errors import ExerciseError
 from autograd_lab.teach.agreement import difference, is_blank
 from autograd_lab.teach.lessons import solution_source
-from autograd_lab.teach.progress import remember
+from autograd_lab.teach.progress_file import remember
+from autograd_lab.teach.raised import raised
 from autograd_lab.teach.verdict import Verdict
 
 __all__ = ["Exercise"]
 
 _MOST_DRAWS = 200
-_LONGEST_MESSAGE = 200
 _BLANK = "not answered yet"
+_NOTHING_RETURNED = "your function returned None; is `return` missing, or is it an empty .grad?"
 
 
 class Exercise:
@@ -41,6 +42,8 @@ class Exercise:
     wrong   pairs (hint, function giving that mistake's answer from the same data)
     hints   words that help step by step, for `hint()`
     tol     relative tolerance, in float64
+    names   names(**data) -> what the parts of the answer are called, for verdicts: a tree of texts
+            in the form of the answer; a part without a name is `answer[0]`
 
     Data follow from the name and the environment variable AUTOGRAD_LAB_VARIANT (default 0), never
     from torch's global random state. Every function gets its own copy, so that an answer that works
@@ -55,8 +58,9 @@ class Exercise:
         wrong: Sequence[tuple[str, Callable[..., Any]]] = (),
         hints: Sequence[str] = (),
         tol: float = 1e-6,
+        names: Callable[..., object] | None = None,
     ) -> None:
-        self.name, self.make, self.oracle = name, make, oracle
+        self.name, self.make, self.oracle, self.names = name, make, oracle, names
         self.wrong, self.hints, self.tol = tuple(wrong), tuple(hints), tol
         self._drawn: dict[str, dict[str, Any]] = {}
         self._attempt_count = 0
@@ -111,19 +115,19 @@ class Exercise:
         data = self.data()
         right = self.oracle(**_copied(data))
         got = answer
-        if callable(answer):
+        if callable(answer) and not isinstance(answer, type):
             problem = _cannot_be_called(answer, data)
             if problem:
                 return self._verdict(f"not yet: {problem}")
             try:
                 got = answer(**_copied(data))
             except Exception as error:  # whatever the learner's code raises is the verdict
-                return self._verdict(_raised(error))
+                return self._verdict(raised(error))
             if is_blank(got):
                 return self._verdict(_BLANK)
             if got is None and right is not None:
-                return self._verdict(f"{_BLANK}: your function returns None, is `return` missing?")
-        words = difference(got, right, tol=self.tol)
+                return self._verdict(f"{_BLANK}: {_NOTHING_RETURNED}")
+        words = difference(got, right, tol=self.tol, names=self.names and self.names(**data))
         if words is None:
             return self._verdict("correct", ok=True)
         for hint, mistake in self.wrong:
@@ -178,18 +182,8 @@ def _cannot_be_called(answer: Callable[..., Any], data: Mapping[str, Any]) -> st
     try:
         signature.bind(**data)
     except TypeError:
-        return f"your function takes {signature}, it is called with ({', '.join(data)})"
+        return f"your function takes {signature}; give it the arguments ({', '.join(data)})"
     return None
-
-
-def _raised(error: Exception) -> str:
-    """What the learner's code raised, in one line; computing with a `...` is a blank."""
-    if isinstance(error, (TypeError, AttributeError)) and "ellipsis" in str(error):
-        return f"{_BLANK}: a ... still stands in your code"
-    headline = next(iter(str(error).splitlines()), "")
-    if len(headline) > _LONGEST_MESSAGE:
-        headline = headline[:_LONGEST_MESSAGE] + " …"
-    return f"your code raised {type(error).__name__}" + (f": {headline}" if headline else "")
 
 
 def _copied(tree: Any) -> Any:  # noqa: ANN401 (data of an exercise are anything)

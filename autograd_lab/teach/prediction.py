@@ -6,6 +6,7 @@ import difflib
 import html
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import ipywidgets as widgets
@@ -13,7 +14,8 @@ import numpy as np
 import torch
 
 from autograd_lab.errors import ExerciseError, GuessError
-from autograd_lab.teach.progress import remember
+from autograd_lab.teach import kinds
+from autograd_lab.teach.progress_file import remember
 from autograd_lab.teach.verdict import Verdict
 
 __all__ = ["Prediction"]
@@ -82,7 +84,12 @@ class Prediction:
         """
         if value is ...:
             return Verdict(name=self.name, text="not answered yet")
-        self._guess = self._understood(value)
+        try:
+            self._guess = self._understood(value)
+        except ValueError as error:
+            kept = None if self._guess is None else f"Your guess {_text(self._guess)} stays."
+            message = f"{self.name}: this is not kept. {error} {kept or 'You have no guess yet.'}"
+            raise GuessError(message, name=self.name, value=value) from None
         verdict = Verdict(name=self.name, text=f"guess kept: {_text(self._guess)}")
         remember("prediction", verdict, tried=True)
         return verdict
@@ -94,12 +101,12 @@ class Prediction:
         """
         try:
             actual = self._understood(actual, is_guess=False)
-        except GuessError as error:
+        except ValueError as error:
             message = (
-                f"Prediction {self.name!r} can't be revealed: {error} "
+                f"Prediction {self.name!r} can't be revealed. {error} "
                 "Pass to `reveal` what happened, of the same kind."
             )
-            raise ExerciseError(message, name=self.name, actual=actual) from error
+            raise ExerciseError(message, name=self.name, actual=actual) from None
         ok, truth = self._is_right(actual), f"it is {_text(actual)}"
         if self._guess is None:
             text = f"no guess yet; {truth}"
@@ -115,7 +122,7 @@ class Prediction:
         return math.isclose(self._guess, actual, rel_tol=_CLOSE)
 
     def _understood(self, value: object, *, is_guess: bool = True) -> object:
-        """The value in this prediction's own form. Raises GuessError."""
+        """The value in this prediction's own form. Raises ValueError, in words for the learner."""
         if isinstance(value, torch.Tensor | np.ndarray | np.generic):
             value = value.item() if math.prod(value.shape) == 1 else value
         if self.is_number:
@@ -123,30 +130,34 @@ class Prediction:
         if self.is_node:
             value = _node_name(value)
         fits = isinstance(value, str if self.is_node else str | int | float) and value != ""
-        kinds = [type(choice) is bool for choice in self.choices if choice == value] if fits else []
-        if not fits or (self.choices and (type(value) is bool) not in kinds):
-            wanted = f"one of {', '.join(map(repr, self.choices))}" if self.choices else _A_NODE
-            near = difflib.get_close_matches(str(value), map(str, self.choices), n=1)
-            raise self._refused(value, wanted, near=f" Did you mean {near[0]!r}?" if near else "")
-        return value
+        same = [choice for choice in self.choices if choice == value] if fits else []
+        if fits and (not self.choices or (type(value) is bool) in [type(c) is bool for c in same]):
+            return value
+        raise ValueError(self._no_choice(value))
+
+    def _no_choice(self, value: object) -> str:
+        if value is None or value == "":
+            return "Nothing is chosen." if self.choices else f"Nothing is written. Give {_A_NODE}."
+        said = _capital(kinds.kind(value))
+        if not self.choices:
+            return f"{said} is no name of a node. Give {_A_NODE}."
+        near = difflib.get_close_matches(str(value), map(str, self.choices), n=1)
+        meant = [choice for choice in self.choices if str(choice) in near]
+        hint = f" Did you mean {meant[0]!r}?" if meant else ""
+        return f"{said} is none of {', '.join(map(str, self.choices))}.{hint}"
 
     def _number(self, value: object, *, is_guess: bool) -> float:
         low, high = self.range if is_guess else (-math.inf, math.inf)
+        problem = None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._refused(value, "a number")
-        if is_guess and not (math.isfinite(value) and low <= value <= high):
-            wanted = "a finite number" if math.isinf(low) else f"a number from {low:g} to {high:g}"
-            raise self._refused(value, wanted)
-        return float(value)
-
-    def _refused(self, value: object, wanted: str, near: str = "") -> GuessError:
-        shown = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
-        kept = "none" if self._guess is None else _text(self._guess)
-        message = (
-            f"Prediction {self.name!r}: this guess is not kept. "
-            f"It is {shown}; give {wanted}.{near} Kept guess: {kept}."
-        )
-        return GuessError(message, name=self.name, value=value)
+            problem = _no_number(value)
+        elif is_guess and not math.isfinite(value):
+            problem = f"{kinds.kind(value)} is no finite number."
+        elif is_guess and not low <= value <= high:
+            problem = f"{_text(value)} is not from {low:g} to {high:g}."
+        if problem:
+            raise ValueError(problem)
+        return float(value)  # pyright: ignore[reportArgumentType]
 
 
 class _Question(widgets.VBox):
@@ -165,7 +176,7 @@ class _Question(widgets.VBox):
         """No answer is chosen beforehand: a default would be a hint."""
         asked, look = self._prediction, {"layout": widgets.Layout(width="20em")}
         if asked.is_number:
-            return widgets.FloatText(**look)
+            return widgets.Text(placeholder="a number, for example 0.5 or 3/11", **look)
         if not asked.choices:
             return widgets.Text(placeholder="for example MulBackward", **look)
         few = len(asked.choices) <= _MOST_RADIO_BUTTONS
@@ -173,14 +184,37 @@ class _Question(widgets.VBox):
         return kind(options=asked.choices, value=None, layout=widgets.Layout(width="max-content"))
 
     def _keep(self) -> None:
+        value = self._control.value
         try:
-            self._answer.value = self._prediction.guess(self._control.value).html
+            value = _typed(value) if self._prediction.is_number else value
+            self._answer.value = self._prediction.guess(value).html
         except GuessError as error:
             self._answer.value = html.escape(str(error))
 
     def _repr_mimebundle_(self, **kwargs: object) -> dict[str, Any]:
         """The widget's view, with words for places that have no widgets."""
         return {**(super()._repr_mimebundle_(**kwargs) or {}), "text/plain": repr(self._prediction)}
+
+
+def _typed(text: str) -> float | str:
+    """The number in a text field; what is none stays text, and the refusal then names it."""
+    try:
+        return float(Fraction(text.replace(" ", "")))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return text
+
+
+def _no_number(value: object) -> str:
+    if value is None or value == "":
+        return "Nothing is written. Give a number."
+    hint = kinds.advice(value, 0.0) if isinstance(value, str | bool) else ""
+    if isinstance(value, str) and "," in value:
+        hint = "write a point, as in 0.5"
+    return f"{_capital(kinds.kind(value))} is no number." + (f" {_capital(hint)}." if hint else "")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _node_name(value: object) -> object:

@@ -1,29 +1,35 @@
-"""Turn verdicts into a small file beside the notebook, and the file into a table.
-
-No network, no names, no times: the file holds what was answered and whether it was right. It is
-replaced as a whole, so that a killed kernel leaves the old file or the new one; a damaged file is
-kept aside, never thrown away. Two kernels that write at the very same moment may lose one of the
-two entries.
-"""
+"""Turn the entries of the progress file into a table in the order of the lessons, and exports."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from autograd_lab.errors import ProgressFileError
+from autograd_lab.teach.progress_file import (
+    COLUMNS,
+    FORMAT,
+    free_name,
+    from_json,
+    own_path,
+    read_own,
+    replace,
+    to_json,
+    why_unwritten,
+    write_own,
+)
+from autograd_lab.teach.syllabus import Lesson, Task, syllabus
 from autograd_lab.teach.verdict import Verdict
 
-__all__ = ["Progress", "progress", "remember"]
+__all__ = ["Progress", "progress"]
 
-_FILE = "autograd_lab_progress.json"
-_FORMAT = "autograd_lab progress 1"
-_COLUMNS = {"kind": str, "solved": bool, "last": str, "tries": int}
-_unwritten: dict[Path, str] = {}  # folder -> why its file can't be written; `show` says so
+Entries = dict[str, dict[str, Any]]
+
+_OTHERS = "other tasks"
+_LONGEST = 90  # characters of a verdict in the table
 
 
 class Progress:
@@ -32,7 +38,7 @@ class Progress:
     @property
     def path(self) -> Path:
         """`autograd_lab_progress.json` in the current folder: in Jupyter, the notebook's."""
-        return Path.cwd() / _FILE
+        return own_path()
 
     def __repr__(self) -> str:
         return repr(self.show())
@@ -41,31 +47,34 @@ class Progress:
         return self.show()._repr_html_()
 
     def show(self) -> Verdict:
-        """One line per exercise and prediction, by name; ok when all exercises are solved."""
-        document = _read_own(self.path)
-        entries = document["entries"]
-        tasks = [entry["solved"] for entry in entries.values() if entry["kind"] == "exercise"]
-        guesses = [entry["solved"] for entry in entries.values() if entry["kind"] == "prediction"]
-        width = max(map(len, entries), default=0)
-        lines = [
-            f"{sum(tasks)} of {len(tasks)} exercises solved, "
-            f"{sum(guesses)} of {len(guesses)} predictions right"
-        ]
-        for name, entry in sorted(entries.items()):
-            tries = f"{entry['tries']} {'try' if entry['tries'] == 1 else 'tries'}"
-            state = "done" if entry["solved"] else "open"
-            lines.append(f"{state}  {name:{width}}  {tries:8}  {entry['last']}")
-        lines += filter(None, (document.get("note"), _unwritten.get(self.path.parent)))
-        return Verdict(name="progress", text="\n".join(lines), ok=bool(tasks) and all(tasks))
+        """How much is done, what is next, and a line for each task of the lessons begun.
+
+        An exercise is done when it is solved, a prediction when a guess is kept, right or wrong.
+        ok when all exercises are solved.
+        """
+        document = read_own(self.path)
+        entries: Entries = document["entries"]
+        known = syllabus()
+        begun = [lesson for lesson in known if any(task.name in entries for task in lesson.tasks)]
+        begun += _others(entries, known)
+        lines = [_headline(begun, known, entries)]
+        for lesson in begun:
+            lines += ["", f"{lesson.title}: {_count(lesson.tasks, entries)}"]
+            lines += _rows(lesson.tasks, entries)
+        notes = filter(None, (document.get("note"), why_unwritten(self.path)))
+        lines += [line for note in notes for line in ("", note)]
+        exercises = [t for lesson in begun for t in lesson.tasks if t.kind == "exercise"]
+        ok = bool(exercises) and all(_is_done(task, entries) for task in exercises)
+        return Verdict(name="progress", text="\n".join(lines), ok=ok)
 
     def export(self, path: str | Path) -> Verdict:
-        """Write all entries to a .csv or .json file.
+        """Write all entries, in the order of the lessons, to a .csv or .json file.
 
         Raises ProgressFileError when that can't be done.
         """
-        path, entries = Path(path), _read_own(self.path)["entries"]
+        path, entries = Path(path), _in_order(read_own(self.path)["entries"])
         if path.suffix == ".json":
-            text = _to_json({"format": _FORMAT, "entries": entries})
+            text = to_json({"format": FORMAT, "entries": entries})
         elif path.suffix == ".csv":
             text = _to_csv(entries)
         else:
@@ -75,15 +84,14 @@ class Progress:
             )
             raise ProgressFileError(message, path=path)
         try:
-            _replace(path, text)
+            replace(path, text)
         except OSError as error:
             message = (
-                f"Progress was not exported. {path} can't be written ({type(error).__name__}). "
-                "Choose another folder."
+                f"Progress was not exported. {path} can't be written: "
+                f"{error.strerror or type(error).__name__}. Choose another folder."
             )
             raise ProgressFileError(message, path=path) from error
-        text = f"{len(entries)} entries written to {path.name}"
-        return Verdict(name="progress", text=text, ok=True)
+        return self._done(f"{_entry_count(entries)} written to {path.name}")
 
     def load(self, path: str | Path) -> Verdict:
         """Merge an exported .json file, as after a lost server; what is solved stays solved.
@@ -91,30 +99,36 @@ class Progress:
         Raises ProgressFileError for a missing, damaged or foreign file; the own file is untouched
         then.
         """
+        path = Path(path)
         try:
-            entries = _from_json(Path(path).read_text(encoding="utf-8"))["entries"]
+            entries = from_json(path.read_text(encoding="utf-8"))["entries"]
         except (OSError, ValueError) as error:
+            why = "is no progress file" if isinstance(error, ValueError) else "can't be read"
+            reason = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
             message = (
-                f"Progress was not loaded. {path} is no progress file ({type(error).__name__}). "
+                f"Progress was not loaded. {path} {why}{reason}. "
                 "Give a .json file that progress().export wrote."
             )
-            raise ProgressFileError(message, path=Path(path)) from error
-        document = _read_own(self.path)
+            raise ProgressFileError(message, path=path) from error
+        document = read_own(self.path)
         for name, entry in entries.items():
             mine = document["entries"].get(name)
             if mine is None or entry["solved"] > mine["solved"]:
                 document["entries"][name] = entry
             document["entries"][name]["tries"] = max(entry["tries"], mine["tries"] if mine else 0)
-        _write_own(self.path, document)
-        text = f"{len(entries)} entries loaded from {Path(path).name}"
-        return Verdict(name="progress", text=text, ok=True)
+        write_own(self.path, document)
+        return self._done(f"{_entry_count(entries)} loaded from {path.name}")
 
     def reset(self) -> Verdict:
         """Start again; the old file is kept beside as .bak."""
-        count = len(_read_own(self.path)["entries"])
-        if self.path.exists():
-            self.path.replace(_aside(self.path))
-        return Verdict(name="progress", text=f"{count} entries forgotten", ok=True)
+        forgotten = _entry_count(read_own(self.path)["entries"])
+        if not self.path.exists():
+            return self._done("nothing to forget")
+        aside = self.path.replace(free_name(self.path))
+        return self._done(f"{forgotten} forgotten; the old file is kept as {aside.name}")
+
+    def _done(self, text: str) -> Verdict:
+        return Verdict(name="progress", text=text, ok=True)
 
 
 def progress() -> Progress:
@@ -122,102 +136,77 @@ def progress() -> Progress:
     return Progress()
 
 
-def remember(kind: str, verdict: Verdict, *, tried: bool) -> None:
-    """Keep a verdict; `tried` counts it as one more try.
-
-    Never raises: a full disk or a read-only folder must not stop a lesson. `show` tells it.
-    """
-    try:
-        path = Path.cwd() / _FILE
-    except OSError:  # the folder was deleted under the running kernel
-        return
-    document = _read_own(path)
-    old = document["entries"].get(verdict.name, {"solved": False, "tries": 0})
-    document["entries"][verdict.name] = {
-        "kind": kind,
-        "solved": old["solved"] or verdict.ok,
-        "last": verdict.text.partition("\n")[0],
-        "tries": old["tries"] + tried,
-    }
-    _write_own(path, document)
+def _others(entries: Entries, known: list[Lesson]) -> list[Lesson]:
+    """What was answered outside the lessons, as one more lesson."""
+    names = {task.name for lesson in known for task in lesson.tasks}
+    tasks = [Task(name=k, kind=entry["kind"]) for k, entry in entries.items() if k not in names]
+    return [Lesson(title=_OTHERS, tasks=tuple(tasks))] if tasks else []
 
 
-def _read_own(path: Path) -> dict[str, Any]:
-    """The file's document, empty where there is none; a damaged file is moved aside."""
-    try:
-        return _from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {"format": _FORMAT, "entries": {}}
-    except (OSError, ValueError):
-        aside = _aside(path)
-        note = f"the progress file was damaged: it is kept as {aside.name}, a new one is begun"
-        document = {"format": _FORMAT, "entries": {}, "note": note}
-        try:
-            path.replace(aside)
-        except OSError:
-            document["note"] = "the progress file can't be read"
-            return document
-        _write_own(path, document)
-        return document
+def _headline(begun: list[Lesson], known: list[Lesson], entries: Entries) -> str:
+    """`3 of 6 done; next: the exercise max_rule in 01 A tape of your own`."""
+    tasks = [task for lesson in begun for task in lesson.tasks]
+    count = _count(tasks, entries) if tasks else "nothing answered yet"
+    todo = [
+        f"the {task.kind} {task.name}" + (f" in {lesson.title}" if lesson.title != _OTHERS else "")
+        for lesson in [*begun, *known]
+        for task in lesson.tasks
+        if not _is_done(task, entries)
+    ]
+    return f"{count}; next: {todo[0]}" if todo else count
 
 
-def _write_own(path: Path, document: dict[str, Any]) -> None:
-    try:
-        _replace(path, _to_json(document))
-        _unwritten.pop(path.parent, None)
-    except OSError as error:
-        reason = f"this folder can't be written to ({type(error).__name__})"
-        _unwritten[path.parent] = f"progress is not kept: {reason}"
+def _count(tasks: Iterable[Task], entries: Entries) -> str:
+    done = [_is_done(task, entries) for task in tasks]
+    return f"{sum(done)} of {len(done)} done"
 
 
-def _from_json(text: str) -> dict[str, Any]:
-    """Read a document and check every field. Raises ValueError."""
-    document = json.loads(text)
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        message = f"the format is not {_FORMAT!r}"
-        raise ValueError(message)
-    entries = document.get("entries")
-    if not isinstance(entries, dict) or not all(map(_is_entry, entries.values())):
-        message = f"an entry lacks one of the fields {list(_COLUMNS)}"
-        raise ValueError(message)
-    return document
+def _is_done(task: Task, entries: Entries) -> bool:
+    entry = entries.get(task.name)
+    if entry is None:
+        return False
+    return entry["solved"] or (task.kind == "prediction" and entry["tries"] > 0)
 
 
-def _is_entry(entry: object) -> bool:
-    return isinstance(entry, dict) and all(
-        type(entry.get(key)) is kind for key, kind in _COLUMNS.items()
-    )
+def _rows(tasks: Iterable[Task], entries: Entries) -> list[str]:
+    rows = [(task, "done" if _is_done(task, entries) else "open") for task in tasks]
+    width = max(len(task.name) for task, _ in rows)
+    return [
+        f"{state}  {task.name:{width}}  {task.kind:10}  {_story(task, entries.get(task.name))}"
+        for task, state in rows
+    ]
 
 
-def _to_json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+def _story(task: Task, entry: dict[str, Any] | None) -> str:
+    """What became of a task, in one line."""
+    if entry is None:
+        return "not begun"
+    last, tries = entry["last"], entry["tries"]
+    cut = last if len(last) <= _LONGEST else f"{last[:_LONGEST]} …"
+    if task.kind == "prediction" or not tries:
+        return cut
+    count = "1 try" if tries == 1 else f"{tries} tries"
+    if entry["solved"] and not last.startswith("correct"):
+        return f"solved; the last of {count}: {cut}"
+    return f"{cut}, {count}" if entry["solved"] else f"{count}: {cut}"
 
 
-def _to_csv(entries: dict[str, dict[str, Any]]) -> str:
+def _in_order(entries: Entries) -> Entries:
+    names = [task.name for lesson in syllabus() for task in lesson.tasks]
+    ordered = [name for name in names if name in entries]
+    return {name: entries[name] for name in dict.fromkeys([*ordered, *entries])}
+
+
+def _entry_count(entries: Entries) -> str:
+    return "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+
+
+def _to_csv(entries: Entries) -> str:
     """One row per entry; an apostrophe keeps a spreadsheet from running = + - @ as a formula."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["name", *_COLUMNS])
-    for name, entry in sorted(entries.items()):
-        cells = [name, *(entry[key] for key in _COLUMNS)]
+    rows.writerow(["name", *COLUMNS])
+    for name, entry in entries.items():
+        cells = [name, *(entry[key] for key in COLUMNS)]
         rows.writerow("'" + cell if str(cell).startswith(tuple("=+-@")) else cell for cell in cells)
     return text.getvalue()
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside, then rename: the file is never half written."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _aside(path: Path) -> Path:
-    """A free name: .bak, then .bak2, .bak3, ..."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.bak{number if number > 1 else ''}")).exists():
-        number += 1
-    return aside

@@ -7,7 +7,6 @@ from autograd_lab.errors import ExerciseError
 from autograd_lab.teach import compare, expect_error
 
 W = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], dtype=torch.float64)
-SQUARE = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
 def text(mine, tensor):
@@ -31,47 +30,32 @@ def test_a_blank_is_not_answered_yet():
 
 
 def test_a_missing_gradient_is_told():
-    assert "this is None" in text(None, W)
+    assert "your answer is None; expected a tensor of shape (2, 3)" in text(None, W)
+
+
+def test_a_gradient_of_torch_that_is_not_there_yet_is_told():
+    assert text(W, None).startswith(
+        "nothing to compare with: torch's value is None; run backward()"
+    )
 
 
 @pytest.mark.parametrize(
-    ("mine", "right", "words"),
-    [
-        (W.T, W, "yours is transposed"),
-        (SQUARE.T, SQUARE, "yours is transposed"),
-        (W.expand(4, 2, 3) / 4, W, "sum over the first dimension is missing"),
-        (-W, W, "the sign is the other way round"),
-        (W * 32, W, "32 times too large"),
-        (W / 32, W, "32 times too small"),
-        (W * -2, W, "2 times too large, with the sign"),
-        (W * 0, W, "all zeros"),
-    ],
+    ("mine", "words"),
+    [(W.T, "it is transposed"), (W * 32, "everything is 32 times too large")],
 )
-def test_a_certain_mistake_is_named(mine, right, words):
-    verdict = compare("w", mine, right)
+def test_a_certain_mistake_is_named_and_the_size_of_the_difference_is_not(mine, words):
+    verdict = compare("w", mine, W)
     assert words in verdict.text
+    assert "largest difference" not in verdict.text
     assert not verdict.ok
-
-
-@pytest.mark.parametrize(
-    ("mine", "right"),
-    [
-        (torch.tensor(6.0), torch.tensor(3.0)),
-        (W * 2.5, W),
-        (W + 1, W),
-        (torch.full((3,), 4.0), torch.full((3,), 2.0)),
-        (W * float("inf"), W),
-        (W, W * 0),
-    ],
-)
-def test_what_is_not_certain_is_not_named(mine, right):
-    assert not any(word in text(mine, right) for word in ("times", "sign", "transposed", "sum"))
 
 
 def test_the_size_of_the_largest_difference_is_a_power_of_ten():
     mine = W.clone()
     mine[0, 0] += 0.31
-    assert "1 of 6 numbers differ; the largest difference is between 0.1 and 1" in text(mine, W)
+    assert "1 of 6 numbers differ in your answer; the largest difference is between 0.1 and 1" in (
+        text(mine, W)
+    )
 
 
 def test_the_text_is_the_same_when_the_last_bits_are_not():

@@ -47,14 +47,44 @@ def test_a_blank_guess_keeps_none():
 def test_an_unknown_guess_is_refused_and_the_kept_one_stays(bad):
     asked = choose()
     asked.guess("Add")
-    with pytest.raises(GuessError, match="Kept guess: Add"):
+    with pytest.raises(GuessError, match="Your guess Add stays"):
         asked.guess(bad)
     assert "expected Add" in asked.reveal("Pow").text
 
 
 def test_a_near_miss_is_offered():
-    with pytest.raises(GuessError, match="Did you mean 'Pow'"):
+    with pytest.raises(GuessError) as caught:
         choose().guess("Pov")
+    assert str(caught.value) == (
+        "first: this is not kept. The text 'Pov' is none of Pow, Add, Mul. Did you mean 'Pow'? "
+        "You have no guess yet."
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "value", "words"),
+    [
+        (
+            Prediction("n", choices=[64, 48]),
+            "48",
+            "The text '48' is none of 64, 48. Did you mean 48?",
+        ),
+        (Prediction("n", number=True), "64", "'64' is no number. Write numbers without quotes."),
+        (
+            Prediction("n", number=True),
+            True,
+            "True is no number. Write 1 for True and 0 for False.",
+        ),
+        (Prediction("n", number=True), math.nan, "NaN (not a number) is no finite number."),
+        (Prediction("n", number=(0, 2)), 3, "3 is not from 0 to 2."),
+        (Prediction("n", node=True), 3, "3 is no name of a node. Give a node's name such as"),
+        (Prediction("n", choices=[64, 48]), None, "Nothing is chosen."),
+    ],
+)
+def test_a_refusal_says_what_was_given_and_what_is_expected(asked, value, words):
+    with pytest.raises(GuessError) as caught:
+        asked.guess(value)
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +191,7 @@ def test_the_text_tells_a_kept_guess():
     [
         (choose(), widgets.RadioButtons),
         (Prediction("n", choices=range(9)), widgets.Dropdown),
-        (Prediction("n", number=True), widgets.FloatText),
+        (Prediction("n", number=True), widgets.Text),
         (Prediction("n", node=True), widgets.Text),
     ],
 )
@@ -173,6 +203,26 @@ def test_the_control_fits_the_question_and_has_no_output_widget(asked, kind):
 
 def test_no_choice_is_made_beforehand():
     assert choose().ask().children[1].value is None
+    assert Prediction("n", number=True).ask().children[1].value == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("64", "guess kept: 64"),
+        (" -0.5 ", "guess kept: -0.5"),
+        ("3 / 11", "guess kept: 0.272727"),
+        ("", "Nothing is written. Give a number."),
+        ("0,5", "is no number. Write a point, as in 0.5."),
+        ("sixty", "is no number."),
+        ("1/0", "is no number."),
+    ],
+)
+def test_a_typed_number_is_read_as_on_paper(typed, told):
+    _, control, button, answer = Prediction("n", number=True).ask().children
+    control.value = typed
+    button.click()
+    assert told in answer.value
 
 
 def test_asking_again_gives_the_same_control():
@@ -192,7 +242,7 @@ def test_the_button_keeps_the_guess_and_says_so():
 def test_the_button_without_a_choice_tells_what_is_missing():
     _, _, button, answer = choose().ask().children
     button.click()
-    assert "give one of" in answer.value
+    assert "Nothing is chosen." in answer.value
 
 
 def test_a_name_from_the_lesson_is_escaped_in_the_control():
@@ -204,4 +254,4 @@ def test_guess_and_reveal_are_kept_in_the_progress_file():
     asked = choose()
     asked.guess("Pow")
     asked.reveal("Pow")
-    assert "1 of 1 predictions right" in progress().show().text
+    assert "done  first  prediction  right: it is Pow" in progress().show().text

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from autograd_lab.errors import ProgressFileError
-from autograd_lab.teach import Exercise, Verdict, progress
-from autograd_lab.teach.progress import remember
+from autograd_lab.teach import Exercise, Verdict, lessons, progress
+from autograd_lab.teach.exercises import tape
+from autograd_lab.teach.progress_file import remember
 
 FILE = Path("autograd_lab_progress.json")
 
@@ -34,7 +35,7 @@ def test_what_was_solved_once_stays_solved():
     assert entries()["cube"] == {
         "kind": "exercise",
         "solved": True,
-        "last": "not yet: another number is right",
+        "last": "not yet: your answer is 2; another number is right",
         "tries": 2,
     }
 
@@ -44,17 +45,67 @@ def test_a_blank_is_no_try():
     assert entries()["cube"]["tries"] == 0
 
 
-def test_the_table_is_sorted_and_tells_what_is_open():
+def test_tasks_outside_the_lessons_come_in_the_order_of_their_first_try():
     solve("zeta", answer=2)
     solve("alpha")
     shown = progress().show()
     assert repr(progress()) == repr(shown)
     assert shown.text.splitlines() == [
-        "1 of 2 exercises solved, 0 of 0 predictions right",
-        "done  alpha  1 try     correct",
-        "open  zeta   1 try     not yet: another number is right",
+        "1 of 2 done; next: the exercise zeta",
+        "",
+        "other tasks: 1 of 2 done",
+        "open  zeta   exercise    1 try: not yet: your answer is 2; another number is right",
+        "done  alpha  exercise    correct, 1 try",
     ]
     assert not shown.ok
+
+
+def test_a_lesson_is_told_whole_and_in_its_own_order():
+    tape.max_rule.check(1)
+    tape.two_paths.check(tape.two_paths.oracle)
+    tape.overwritten.guess(64)
+    tape.overwritten.reveal(48)
+    assert progress().show().text.splitlines() == [
+        "2 of 6 done; next: the prediction first_node in 01 A tape of your own",
+        "",
+        "01 A tape of your own: 2 of 6 done",
+        "open  first_node      prediction  not begun",
+        "open  grad_of_a       prediction  not begun",
+        "done  overwritten     prediction  you expected 64; it is 48",
+        "done  two_paths       exercise    correct, 1 try",
+        "open  max_rule        exercise    1 try: not yet: your answer is 1; expected 3 values",
+        "open  backward_order  exercise    not begun",
+    ]
+
+
+def test_before_the_first_answer_the_first_task_is_next():
+    assert progress().show().text == (
+        "nothing answered yet; next: the prediction first_node in 01 A tape of your own"
+    )
+
+
+def test_a_prediction_is_done_once_a_guess_is_kept_and_not_by_its_reveal():
+    tape.first_node.reveal("PowBackward")
+    assert "open  first_node" in progress().show().text
+    tape.first_node.guess("AddBackward")
+    assert "done  first_node      prediction  guess kept: AddBackward" in progress().show().text
+
+
+def test_what_was_solved_and_then_broken_says_both():
+    solve()
+    solve(answer=2)
+    assert "done  cube  exercise    solved; the last of 2 tries: not yet" in progress().show().text
+
+
+def test_a_long_verdict_is_cut_in_the_table():
+    remember("exercise", Verdict(name="x", text="long " * 60), tried=True)
+    assert max(map(len, progress().show().text.splitlines())) < 130
+
+
+def test_all_done_has_no_next(folder, monkeypatch):
+    monkeypatch.setattr(lessons, "_home", lambda: folder)  # no lessons lie there
+    solve()
+    assert progress().show().text.startswith("1 of 1 done\n")
 
 
 def test_it_is_ok_when_all_exercises_are_solved():
@@ -105,7 +156,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(folder, monkeypatch):
 def test_a_folder_that_cannot_be_written_to_stops_no_lesson(monkeypatch):
     monkeypatch.setattr(Path, "write_text", lambda *_, **__: Path("no/such/file").touch())
     solve()
-    assert "can't be written to (FileNotFoundError)" in progress().show().text
+    assert "can't be written to (No such file or directory)" in progress().show().text
 
 
 def test_a_deleted_folder_stops_no_lesson(tmp_path, monkeypatch):
@@ -137,7 +188,7 @@ def test_export_and_load_after_a_lost_server(tmp_path):
 
 def test_csv_has_a_row_for_each_entry():
     solve()
-    assert progress().export("table.csv").text == "1 entries written to table.csv"
+    assert progress().export("table.csv").text == "1 entry written to table.csv"
     rows = list(csv.reader(Path("table.csv").read_text().splitlines()))
     assert rows == [
         ["name", "kind", "solved", "last", "tries"],
@@ -151,27 +202,47 @@ def test_csv_keeps_a_spreadsheet_from_running_formulas():
     assert "'=HYPERLINK(1)" in Path("table.csv").read_text()
 
 
-@pytest.mark.parametrize("name", ["table.xlsx", "missing/table.csv"])
-def test_an_export_that_cannot_be_is_an_error(name):
-    with pytest.raises(ProgressFileError, match="not exported"):
+@pytest.mark.parametrize("name", ["table.json", "table.csv"])
+def test_an_export_has_the_order_of_the_lessons(name):
+    for task in (tape.max_rule, tape.two_paths):
+        task.check(1)
+    solve("own")
+    progress().export(name)
+    text = Path(name).read_text()
+    assert text.index("two_paths") < text.index("max_rule") < text.index("own")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("table.xlsx", "ends neither in .csv nor in .json"),
+        ("missing/table.csv", "can't be written: No such file or directory"),
+    ],
+)
+def test_an_export_that_cannot_be_is_an_error(name, why):
+    with pytest.raises(ProgressFileError, match=f"not exported.*{why}"):
         progress().export(name)
 
 
 @pytest.mark.parametrize("text", [None, "{}", "no json", "[]"])
 def test_loading_a_missing_or_foreign_file_is_an_error_and_changes_nothing(text):
+    why = "can't be read: No such file" if text is None else "is no progress file"
     solve()
     before = FILE.read_bytes()
     if text is not None:
         Path("other.json").write_text(text)
-    with pytest.raises(ProgressFileError, match="not loaded"):
+    with pytest.raises(ProgressFileError, match=f"not loaded. other.json {why}"):
         progress().load("other.json")
     assert FILE.read_bytes() == before
 
 
 def test_reset_forgets_and_keeps_the_old_file_beside():
     solve()
-    assert progress().reset().text == "1 entries forgotten"
-    assert "0 of 0" in progress().show().text
+    assert progress().reset().text == (
+        "1 entry forgotten; the old file is kept as autograd_lab_progress.json.bak"
+    )
+    assert progress().reset().text == "nothing to forget"
+    assert "nothing answered yet" in progress().show().text
     assert Path(FILE.name + ".bak").exists()
 
 

@@ -50,7 +50,7 @@ def _torch_max(pairs: Pairs) -> list[tuple[float, float]]:
 
 
 first_node = Prediction(
-    "first_node", choices=["PowBackward", "AddBackward", "MulBackward", "AccumulateGrad"]
+    "first_node", node=["PowBackward", "AddBackward", "MulBackward", "AccumulateGrad"]
 )
 grad_of_a = Prediction("grad_of_a", number=True)
 overwritten = Prediction("overwritten", choices=[64, 48, 16])
@@ -86,6 +86,7 @@ two_paths = Exercise(
         "Multiply the slopes along a path; add what arrives by different paths.",
         "There is one path to a, with slope b. There are two terms that reach b.",
     ],
+    names=lambda a, b: ("the gradient of a", "the gradient of b"),
 )
 
 max_rule = Exercise(
@@ -127,6 +128,10 @@ max_rule = Exercise(
         "There are three cases: x larger, y larger, a tie.",
         "torch's maximum gives half to each input of a tie.",
     ],
+    names=lambda pairs: [
+        (f"the slope towards x at ({x:g}, {y:g})", f"the slope towards y at ({x:g}, {y:g})")
+        for x, y in pairs
+    ],
 )
 
 backward_order = Exercise(
@@ -153,4 +158,5 @@ backward_order = Exercise(
         "Read the order from its end and write one operation around the other.",
         "((a + 1) * 2) ** 2 runs PowBackward, MulBackward, AddBackward.",
     ],
+    names=lambda order: [f"the node that runs {place}" for place in ("first", "second", "third")],
 )
