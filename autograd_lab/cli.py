@@ -17,16 +17,28 @@ from autograd_lab.errors import AutogradLabError
 
 __all__ = ["main"]
 
-FAILED, INTERRUPTED = 1, 130  # a wrong call is argparse's own 2
+OK, FAILED, INTERRUPTED = 0, 1, 130  # a wrong call is argparse's own 2
+
+EXAMPLES = """\
+for example:
+  autograd-lab demo                                     two models, into demo-out/
+  autograd-lab record train:one_step --html step.html   one_step of your train.py
+  autograd-lab notebooks learn                          the lessons, into learn/
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     0 done; 1 it could not be done, and a sentence says why; 2 it was called wrongly; 130 Ctrl-C.
-    An exception of the user's own function passes through unchanged.
+    An exception of the user's own function passes through unchanged. Without a command, nothing
+    was called wrongly: the help is shown.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return OK
     try:
         commands = importlib.import_module("autograd_lab.commands")
         run: Callable[[argparse.Namespace], int] = getattr(commands, options.command)
@@ -41,52 +53,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="autograd-lab", description="See PyTorch's backward happen."
+        prog="autograd-lab",
+        description="See PyTorch's backward happen: what a training step really did, node by node.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"autograd-lab {__version__}")
-    commands = parser.add_subparsers(
-        title="commands", dest="command", required=True, metavar="COMMAND"
-    )
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
 
     demo = commands.add_parser(
         "demo",
         help="train two digits classifiers, record a step of each, write pages and pictures",
         description="Train a small convolutional network and a small transformer on handwritten "
         "digits, record one training step of each exactly as PyTorch runs it, and write "
-        "replay.html, gradient_flow.png and recording.json into one folder a model.",
+        "replay.html, gradient_flow.png and recording.json into a folder for each model.",
     )
     demo.add_argument(
         "--device",
-        help="cpu (default), auto, cuda, mps; else the environment's AUTOGRAD_LAB_DEVICE",
+        help="cpu, auto (this machine's accelerator, if any), cuda or mps. --device wins over the "
+        "environment variable AUTOGRAD_LAB_DEVICE; without either it is cpu",
     )
     demo.add_argument(
-        "--out", type=Path, default=Path("demo-out"), metavar="DIR", help="default: demo-out"
+        "--out",
+        type=_place,
+        default=Path("demo-out"),
+        metavar="DIR",
+        help="folder to write into; the files of an earlier demo there are replaced "
+        "(default: demo-out)",
     )
 
     record = commands.add_parser(
         "record",
         help="record a function of yours, print what happened, write a page",
         description="Import MODULE from the working directory, call FUNCTION without arguments "
-        "(it does forward and backward itself), and print what happened.",
+        "(it does forward and backward itself), and print what happened. If FUNCTION raises, what "
+        "led to it is printed and written all the same.",
     )
-    record.add_argument("function", metavar="MODULE:FUNCTION", help="for example train:one_step")
-    record.add_argument("--html", type=Path, metavar="OUT", help="write a page")
     record.add_argument(
-        "--json", type=Path, metavar="OUT", help="write the recording, for al.load_recording"
+        "function",
+        metavar="MODULE:FUNCTION",
+        help="train:one_step is the function one_step of the file train.py",
+    )
+    record.add_argument(
+        "--html", type=_place, metavar="FILE", help="write a page for any browser, in one file"
+    )
+    record.add_argument(
+        "--json", type=_place, metavar="FILE", help="write the recording, for al.load_recording"
     )
     record.add_argument(
         "--values",
         choices=["none", "auto", "all"],
         default="auto",
-        help="what to keep of tensors (default: auto)",
+        help="what to keep of tensors: none = shapes and norms; auto = also statistics and the "
+        "values of small tensors; all = all values, within a memory limit (default: auto)",
     )
 
     notebooks = commands.add_parser(
         "notebooks",
         help="write a learner's copy of the lessons",
-        description="Write the lessons, without answers, into DIR. No file is overwritten.",
+        description="Write the lessons, without answers, into DIR. No file is overwritten: a "
+        "lesson that has changed is written beside yours. Open them with: jupyter lab DIR",
     )
-    notebooks.add_argument("folder", type=Path, metavar="DIR")
+    notebooks.add_argument(
+        "folder", type=_place, metavar="DIR", help="a folder; it is made if it is missing"
+    )
     notebooks.add_argument(
         "--with-outputs", action="store_true", help="keep the tested outputs, for reading"
     )
@@ -94,9 +124,18 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "check",
         help="say whether this machine is ready",
-        description="Machine, versions, device, memory, what would not work.",
+        description="Print versions, device and memory, and what to do about what would not work; "
+        "the exit code is 1 then.",
     )
     return parser
+
+
+def _place(text: str) -> Path:
+    """A file's or folder's name; an empty one would silently be the working directory."""
+    if not text.strip():
+        message = "the name is empty"
+        raise argparse.ArgumentTypeError(message)
+    return Path(text)
 
 
 if __name__ == "__main__":

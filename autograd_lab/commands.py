@@ -10,8 +10,9 @@ import difflib
 import importlib
 import inspect
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ __all__ = ["check", "demo", "notebooks", "record"]
 STEPS = 300
 BATCH = 16
 OK, FAILED = 0, 1
+_FILES = (".py", ".ipynb")  # what is named in place of a module
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -103,9 +105,12 @@ def record(options: argparse.Namespace) -> int:
     function = _load_function(options.function)
     outputs = [path for path in (options.html, options.json) if path is not None]
     for path in outputs:  # before the function runs, which may take long
-        _make_folder(path.parent)
         if path.is_dir():
-            raise _unusable(path, "it is a folder")
+            inside = path / ("step.html" if path is options.html else "step.json")
+            raise _unusable(path, "it is a folder", f"Name a file, for example {inside}")
+        _make_folder(path.parent)
+    if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
+        raise _unusable(outputs[0], "--html and --json both name it", "Give each its own file")
     recorder = capture.record(values=options.values)
     try:
         with recorder:
@@ -132,12 +137,11 @@ def _load_function(text: str) -> Callable[[], object]:
     """
     module_name, colon, path = text.partition(":")
     if not colon or not module_name or not path:
-        raise _no_function(text, "it names no function", "Write MODULE:FUNCTION")
+        raise _no_function(text, "it names no function", _with_colon(text))
     is_name = all(part.isidentifier() for part in module_name.split("."))
-    if not is_name or module_name.endswith(".py"):
-        dotted = ".".join(Path(module_name).with_suffix("").parts)
-        why = f"{module_name!r} is not a module's name"
-        raise _no_function(text, why, f"Write it as in an import: {dotted}:{path}")
+    if not is_name or module_name.endswith(_FILES):
+        fix = _as_in_an_import(module_name, path)
+        raise _no_function(text, f"{module_name!r} is not a module's name", fix)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -146,30 +150,69 @@ def _load_function(text: str) -> Callable[[], object]:
         if not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the user's module is there; something that it imports is not
         why = f"there is no module {error.name!r} in {Path.cwd().name}/ or in the environment"
-        raise _no_function(text, why, "Run from the folder that holds it") from error
+        files = [file.stem for file in Path.cwd().glob("*.py") if file.stem.isidentifier()]
+        fix = _nearest(module_name, files) or "Run from the folder that holds it"
+        raise _no_function(text, why, fix) from error
     for name in path.split("."):
         if not hasattr(found, name):
-            near = difflib.get_close_matches(name, dir(found), 3)
-            fix = f"Nearest: {', '.join(near)}" if near else "Look at its spelling"
-            raise _no_function(text, f"module {module_name!r} has no {path!r}", fix)
+            why = f"module {module_name!r} has no {path!r}"
+            raise _no_function(text, why, _nearest(name, dir(found)) or "Look at its spelling")
         found = getattr(found, name)
-    if not callable(found):
-        why = f"it is a {type(found).__name__}, not a function"
-        raise _no_function(text, why, "Name a function that does forward and backward")
-    if not _takes_no_arguments(found):
-        why = f"it needs arguments: {path}{inspect.signature(found)}"
-        raise _no_function(text, why, "Name a function that needs none and calls this one")
+    problem = _why_not_callable(found, path)
+    if problem:
+        raise _no_function(text, *problem)
     return found
 
 
-def _takes_no_arguments(function: Callable[..., object]) -> bool:
+def _why_not_callable(found: Any, path: str) -> tuple[str, str] | None:  # noqa: ANN401 (anything)
+    """What keeps it from being called without arguments, and what to do."""
+    if not callable(found):
+        kind = "None" if found is None else f"of type {type(found).__name__}"
+        return f"it is {kind}, not a function", "Name a function that does forward and backward"
+    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+        return "it is async, so that a call runs nothing", "Name a plain function that runs it"
+    if inspect.isgeneratorfunction(found):
+        return (
+            "it is a generator, so that a call runs nothing",
+            "Name a function that loops over it",
+        )
+    called = found.forward if isinstance(found, torch.nn.Module) else found
     try:
-        inspect.signature(function).bind()
+        inspect.signature(called).bind()
     except TypeError:
-        return False
+        why = f"it needs arguments: {path}{inspect.signature(called)}"
+        return why, "Name a function that needs none and calls this one"
     except ValueError:  # a C function without a signature: calling it will tell
-        return True
-    return True
+        return None
+    return None
+
+
+def _with_colon(text: str) -> str:
+    """What to write instead of a name without a function: `train.one_step`, `train.py`."""
+    module, dot, name = text.strip(":").rpartition(".")
+    if dot and name.isidentifier() and module and name != "py":
+        return f"Put a colon before the function: {module}:{name}"
+    return "Write MODULE:FUNCTION"
+
+
+def _as_in_an_import(module_name: str, function: str) -> str:
+    """What to write instead of a path: what an import from its folder would say."""
+    file = Path(module_name if "/" in module_name else module_name.lstrip("."))
+    stem = file.stem if file.suffix in _FILES else file.name
+    if file.suffix == ".ipynb":
+        return "A notebook can't be imported: write `with al.record() as rec:` in it"
+    if not stem.isidentifier():
+        new = re.sub(r"\W", "_", stem)
+        return f"Python can't import that name. Rename the file, for example {new}.py"
+    parts = (*file.parent.parts, stem)
+    if all(part.isidentifier() for part in parts):
+        return f"Write it as in an import: {'.'.join(parts)}:{function}"
+    return f"Run in the folder {file.parent} and write {stem}:{function}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    near = difflib.get_close_matches(name, known, 3)
+    return f"Nearest: {', '.join(near)}" if near else None
 
 
 def _no_function(text: str, why: str, fix: str) -> UserFunctionError:
@@ -178,6 +221,10 @@ def _no_function(text: str, why: str, fix: str) -> UserFunctionError:
 
 
 def _make_folder(folder: Path) -> None:
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            it = "it" if place == folder else place
+            raise _unusable(folder, f"{it} is a file, not a folder")
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
@@ -193,8 +240,8 @@ def _writing(path: Path) -> Iterator[None]:
         raise _unusable(path, error.strerror or str(error)) from error
 
 
-def _unusable(path: Path, why: str) -> OutputError:
-    message = f"{path} can't be written.\nThe reason: {why}.\nChoose another place."
+def _unusable(path: Path, why: str, fix: str = "Choose another place") -> OutputError:
+    message = f"{path} can't be written.\nThe reason: {why}.\n{fix}."
     return OutputError(message, path=str(path))
 
 

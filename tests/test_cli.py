@@ -23,6 +23,16 @@ def one_step():
     (w * 2).sum().backward()
 """
 
+OTHERS = """
+number, nothing, model = 3, None, torch.nn.Linear(2, 2)
+
+def needs(x, y=2): pass
+
+async def later(): pass
+
+def each(): yield 1
+"""
+
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
@@ -124,10 +134,18 @@ def test_help_mentions_every_command(capsys):
 @pytest.mark.parametrize(
     ("command", "phrases"),
     [
-        ("demo", ["--device", "--out DIR", "default: demo-out", "gradient_flow.png"]),
-        ("record", ["MODULE:FUNCTION", "--html OUT", "--json OUT", "train:one_step"]),
-        ("notebooks", ["DIR", "--with-outputs"]),
-        ("check", ["what would not work"]),
+        ("demo", ["--out DIR", "default: demo-out", "gradient_flow.png", "are replaced"]),
+        (
+            "demo",
+            [
+                "--device wins over the environment variable AUTOGRAD_LAB_DEVICE",
+                "without either it is cpu",
+            ],
+        ),
+        ("record", ["MODULE:FUNCTION", "--html FILE", "--json FILE", "train:one_step"]),
+        ("record", ["none = shapes and norms", "If FUNCTION raises"]),
+        ("notebooks", ["DIR", "--with-outputs", "No file is overwritten", "jupyter lab DIR"]),
+        ("check", ["what would not work", "exit code is 1"]),
     ],
 )
 def test_help_of_a_command_names_its_options(capsys, command, phrases):
@@ -140,11 +158,13 @@ def test_help_of_a_command_names_its_options(capsys, command, phrases):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["paint"],
         ["record"],
         ["record", "a:b", "--values", "some"],
+        ["record", "a:b", "--html", ""],
         ["notebooks"],
+        ["notebooks", ""],
+        ["demo", "--out", " "],
         ["demo", "--steps", "3"],
         ["check", "everything"],
     ],
@@ -154,6 +174,17 @@ def test_a_wrong_call_is_exit_code_2_and_shows_how(capsys, arguments):
     with pytest.raises(SystemExit, match=r"^2$"):
         cli.main(arguments)
     assert "usage: autograd-lab" in capsys.readouterr().err
+
+
+def test_without_a_command_the_help_is_shown_with_an_example_and_nothing_is_wrong(capsys):
+    assert cli.main([]) == 0
+    shown, errors = capsys.readouterr()
+    assert errors == ""
+    assert "See PyTorch's backward happen" in shown
+    assert "autograd-lab record train:one_step --html step.html" in shown
+    with pytest.raises(SystemExit, match=r"^0$"):
+        cli.main(["--help"])
+    assert capsys.readouterr().out == shown
 
 
 def test_an_interrupt_is_exit_code_130_without_a_traceback(program, capsys):
@@ -215,20 +246,33 @@ def test_record_finds_a_function(program, file, text, name):
         ("my_training", "it names no function.\nWrite MODULE:FUNCTION."),
         ("my_training:", "it names no function."),
         (":one_step", "it names no function."),
+        ("my_training.one_step", "Put a colon before the function: my_training:one_step."),
+        ("my_training.py", "Write MODULE:FUNCTION."),
+        ("../lab/my_training:one_step", "Run in the folder ../lab and write my_training:one_step."),
+        ("my-training:one_step", "Rename the file, for example my_training.py."),
+        ("my-training.py:one_step", "Rename the file, for example my_training.py."),
+        ("first.ipynb:one_step", "A notebook can't be imported: write `with al.record()"),
         ("my_training.py:one_step", "Write it as in an import: my_training:one_step."),
         ("lab/my_training.py:one_step", "Write it as in an import: lab.my_training:one_step."),
         (".my_training:one_step", "'.my_training' is not a module's name"),
+        (".my_training:one_step", "Write it as in an import: my_training:one_step."),
         ("my_trainign:one_step", "there is no module 'my_trainign' in "),
+        ("my_trainign:one_step", "Nearest: my_training."),
+        ("zzz:one_step", "Run from the folder that holds it."),
         ("absent.part:one_step", "there is no module 'absent' in "),
         ("lab.absent:one_step", "there is no module 'lab.absent' in "),
         ("my_training:one_stop", "has no 'one_stop'.\nNearest: one_step."),
         ("my_training:zzz", "has no 'zzz'.\nLook at its spelling."),
-        ("my_training:number", "it is a int, not a function."),
+        ("my_training:number", "it is of type int, not a function."),
+        ("my_training:nothing", "it is None, not a function."),
+        ("my_training:later", "it is async, so that a call runs nothing."),
+        ("my_training:each", "it is a generator, so that a call runs nothing."),
+        ("my_training:model", "it needs arguments: model(input: torch.Tensor)"),
         ("my_training:needs", "it needs arguments: needs(x, y=2)."),
     ],
 )
 def test_a_function_that_cannot_be_called_is_refused(program, capsys, name, phrase):
-    program(f"{ONE_STEP}\nnumber = 3\ndef needs(x, y=2): pass")
+    program(ONE_STEP + OTHERS)
     program("", "lab/__init__.py")
     assert cli.main(["record", name]) == 1
     message = capsys.readouterr().err
@@ -272,8 +316,14 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_function_runs(
     program("def step(): raise AssertionError")
     assert cli.main(["record", "my_training:step", option, place]) == 1
     message = capsys.readouterr().err
-    assert "can't be written.\nThe reason: " in message
-    assert message.endswith("Choose another place.\n")
+    assert "can't be written.\nThe reason: it is a f" in message
+    assert message.endswith(("Choose another place.\n", f"for example step.{option[2:]}.\n"))
+
+
+def test_one_file_for_page_and_recording_is_refused(program, capsys):
+    program("def step(): raise AssertionError")
+    assert cli.main(["record", "my_training:step", "--html", "a", "--json", "./a"]) == 1
+    assert "--html and --json both name it.\nGive each its own file." in capsys.readouterr().err
 
 
 def test_a_folder_without_write_permission_is_refused(program, monkeypatch, capsys):
@@ -321,7 +371,9 @@ def test_demo_writes_a_folder_for_each_model_and_says_what_it_saw(short_demo, tm
 def test_demo_refuses_a_file_as_its_folder_before_it_trains(short_demo, tmp_path, capsys):
     (tmp_path / "taken").write_text("mine", "utf-8")
     assert cli.main(["demo", "--out", str(tmp_path / "taken")]) == 1
-    assert f"{tmp_path / 'taken' / 'convnet'} can't be written." in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"{tmp_path / 'taken' / 'convnet'} can't be written." in message
+    assert f"{tmp_path / 'taken'} is a file, not a folder." in message
     assert (tmp_path / "taken").read_text("utf-8") == "mine"
 
 
@@ -347,7 +399,7 @@ def test_notebooks_writes_the_learners_copy(tmp_path, capsys):
     assert cli.main(["notebooks", str(tmp_path / "learn")]) == 0
     lesson = json.loads((tmp_path / "learn/01_tape.ipynb").read_text("utf-8"))
     assert [cell["outputs"] for cell in lesson["cells"] if cell.get("outputs")] == []
-    assert "01_tape.ipynb: written" in capsys.readouterr().out
+    assert f"{Path('learn', '01_tape.ipynb')}: written" in capsys.readouterr().out
 
 
 def test_notebooks_keeps_outputs_where_asked(tmp_path):
@@ -359,7 +411,7 @@ def test_notebooks_keeps_outputs_where_asked(tmp_path):
 def test_notebooks_refuses_a_file_as_its_folder(tmp_path, capsys):
     (tmp_path / "taken").write_text("mine", "utf-8")
     assert cli.main(["notebooks", str(tmp_path / "taken")]) == 1
-    assert "taken" in capsys.readouterr().err
+    assert "taken can't be used: it is a file." in capsys.readouterr().err
 
 
 def test_check_says_that_this_machine_is_ready(monkeypatch, capsys):

@@ -45,23 +45,18 @@ def write_lessons(
             text, stamp = _copy(json.loads(source.read_text(encoding="utf-8")), with_outputs)
             target = _place(folder / source.name, stamp)
             if target is None:
-                say(f"{source.name}: your file is kept, the lesson is the same")
+                say(f"{folder / source.name}: your file is kept, the lesson is the same")
                 continue
             # x: a file that has appeared meanwhile is kept
             with target.open("x", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
             written.append(target)
-            kept = (
-                ""
-                if target.name == source.name
-                else f"; your {source.name} is kept, compare the two"
-            )
-            say(f"{target.name}: written{kept}")
+            is_new = target.name != source.name
+            kept = f"; your {source.name} is kept, compare the two" if is_new else ""
+            say(f"{target}: written{kept}")
     except OSError as error:
-        message = (
-            f"Lessons were not written. {folder} can't be used ({type(error).__name__}). "
-            "Choose another folder."
-        )
+        why = "it is a file" if folder.is_file() else error.strerror or type(error).__name__
+        message = f"Lessons were not written. {folder} can't be used: {why}. Choose another folder."
         raise LessonError(message, folder=folder) from error
     return written
 

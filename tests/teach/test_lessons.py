@@ -69,7 +69,7 @@ def test_a_learners_work_on_the_same_lesson_is_kept_and_nothing_is_written(home)
     said = []
     assert write_lessons("learn", say=said.append) == []
     assert "my answer" in path.read_text()
-    assert said == [f"{NAME}: your file is kept, the lesson is the same"]
+    assert said == [f"{path}: your file is kept, the lesson is the same"]
 
 
 def test_a_changed_lesson_is_written_beside_the_learners_file(home):
@@ -81,7 +81,7 @@ def test_a_changed_lesson_is_written_beside_the_learners_file(home):
     assert new.name == "01_tape.new.ipynb"
     assert "my answer" in path.read_text()
     assert "print(2)" in new.read_text()
-    assert said == [f"01_tape.new.ipynb: written; your {NAME} is kept, compare the two"]
+    assert said == [f"{new}: written; your {NAME} is kept, compare the two"]
 
 
 def test_the_new_one_is_not_written_twice_nor_overwritten(home):
@@ -109,7 +109,7 @@ def test_a_folder_inside_folders_is_made(home):
 
 def test_a_file_in_the_folders_place_is_a_clear_error(home):
     Path("learn").write_text("mine")
-    with pytest.raises(LessonError, match="Choose another folder"):
+    with pytest.raises(LessonError, match=r"it is a file\. Choose another folder"):
         write_lessons("learn")
     assert Path("learn").read_text() == "mine"
 
