@@ -88,7 +88,7 @@ def _forward_box(
         tensor = recording.tensors[cell.tensors[0]]
         kind = "leaf" if tensor.requires_grad else "input"
         key = f"{kind}:{tensor.id}"
-        label, sublabel = names[tensor.id], _shape_text(tensor.shape)
+        label, sublabel = _short_path(names[tensor.id]), _shape_text(tensor.shape)
     return Box(
         key=key,
         kind=kind,
@@ -124,7 +124,7 @@ def _node_box(
         lane=lane,
         cell=number,
         label=_clipped(node.short_name),
-        sublabel=_clipped(_node_place(recording, node, names)),
+        sublabel=_node_place(recording, node, names),
         nodes=(node.id,),
     )
 
@@ -174,8 +174,9 @@ def _output_text(recording: Recording, op: Op) -> str:
 
 def _node_place(recording: Recording, node: GradNode, names: Mapping[TensorId, str]) -> str:
     if node.leaf is not None:
-        return names[node.leaf]
-    return module_of(recording, node) or (node.source.place if node.source else "")
+        return _short_path(names[node.leaf])
+    module = module_of(recording, node)
+    return _short_path(module) if module else _end_of(node.source.place if node.source else "")
 
 
 def _shape_text(shape: Sequence[int]) -> str:
@@ -185,3 +186,20 @@ def _shape_text(shape: Sequence[int]) -> str:
 def _clipped(text: str, taken: int = 0) -> str:
     room = LONGEST_LABEL - taken
     return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def _short_path(path: str) -> str:
+    """A dotted path that fits: its end tells weight from bias, its numbers tell layers apart."""
+    if len(path) <= LONGEST_LABEL:
+        return path
+    parts = path.split(".")
+    for start in range(1, len(parts)):
+        numbers = ".".join(part for part in parts[:start] if part.isdigit())
+        text = f"…{f'{numbers}…' if numbers else ''}{'.'.join(parts[start:])}"
+        if len(text) <= LONGEST_LABEL:
+            return text
+    return _end_of(path)
+
+
+def _end_of(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else f"…{text[1 - LONGEST_LABEL :]}"

@@ -25,7 +25,7 @@ from .routes import BOX_HEIGHT, ROW_GAP, ROW_HEIGHT, SIDE, Router
 __all__ = ["GraphLayout", "Lane", "PlacedEdge", "PlacedNode", "layout_graph"]
 
 MARGIN = 16.0  # of a lane, where the longest lines run
-LANE_GAP = 32.0
+LANE_GAP = 24.0
 TITLE_HEIGHT = 32.0
 LEAST_LANE_WIDTH = 120.0
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 __all__ = ["Placing", "place"]
 
-GAP = 18.0
+GAP = 14.0  # between boxes
+LINE_GAP = 8.0  # between lines; between a line and a box the mean of both
 LONGEST_LINE = 24
-LINE_WIDTH = 4.0
 SOURCES_ABREAST = 3  # an lstm has eight weights: more stand in the layer above
 PINNED = 1e6
 ROUNDS = 4
@@ -46,8 +46,9 @@ def place(
     graph = _Layered(widths, links, floors)
     graph.order_by_neighbours()
     graph.set_x()
-    left = min((x - width / 2 for x, width in zip(graph.x, graph.widths, strict=True)), default=0)
-    right = max((x + width / 2 for x, width in zip(graph.x, graph.widths, strict=True)), default=0)
+    halves = [width / 2 for width in widths] + [0.0] * (len(graph.x) - len(widths))  # lines: none
+    left = min((x - half for x, half in zip(graph.x, halves, strict=True)), default=0)
+    right = max((x + half for x, half in zip(graph.x, halves, strict=True)), default=0)
     x = [x - left for x in graph.x]
     lines = {link: [x[item] for item in items] for link, items in graph.lines.items()}
     return Placing(layer=graph.box_layer, x=x[: len(widths)], width=right - left, lines=lines)
@@ -60,7 +61,7 @@ class _Layered:
         self, widths: Sequence[float], links: Sequence[tuple[int, int]], floors: Sequence[int]
     ) -> None:
         self.count = len(widths)
-        self.widths = list(widths)
+        self.reach = [(width + GAP) / 2 for width in widths]  # half of the room that it takes
         before: list[list[int]] = [[] for _ in widths]
         after: list[list[int]] = [[] for _ in widths]
         for one, other in links:
@@ -88,7 +89,7 @@ class _Layered:
             while len(line) < length:
                 line.append(len(self.layer))
                 self.layer.append(start + len(line))
-                self.widths.append(LINE_WIDTH)
+                self.reach.append(LINE_GAP / 2)
                 self.above.append([])
                 self.below.append([])
                 self._join(line[-2] if len(line) > 1 else box, line[-1])
@@ -140,8 +141,8 @@ class _Layered:
         for row in self.rows:
             x = 0.0
             for item in row:
-                self.x[item] = x + self.widths[item] / 2
-                x += self.widths[item] + GAP
+                self.x[item] = x + self.reach[item]
+                x += 2 * self.reach[item]
             shift = next((self.x[item] for item in row if item in self.spine), 0.0)
             for item in row:
                 self.x[item] -= shift
@@ -159,7 +160,7 @@ class _Layered:
         offset = 0.0
         for place, item in enumerate(row):
             if place:
-                offset += (self.widths[row[place - 1]] + self.widths[item]) / 2 + GAP
+                offset += self.reach[row[place - 1]] + self.reach[item]
             offsets.append(offset)
             near = neighbours[item]
             if item in self.spine:
