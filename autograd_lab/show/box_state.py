@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from autograd_lab.recording import (
+    BackwardFinished,
     BackwardStarted,
     GradAccumulated,
     NodeFinished,
@@ -31,6 +32,7 @@ class Status(Enum):
     DONE = "done"
     NOW = "now"
     WAITING = "waiting"
+    FAILED = "failed"
     LATER = "later"
 
 
@@ -39,6 +41,7 @@ class BoxState:
 
     step    None: what happened in the end; else what is known right after that step
     values  what tensors held; grads: `.grad` of leaves; op_events: calls that have returned
+    errors  "RuntimeError: first line" by pass and node in which backward raised
     """
 
     def __init__(self, recording: Recording, layout: GraphLayout, step: int | None) -> None:
@@ -55,6 +58,9 @@ class BoxState:
         self.op_events: dict[OpId, OpCalled] = {}
         self._runs: dict[tuple[PassId, NodeId], NodeRun] = {}
         self._finished: set[tuple[PassId, NodeId]] = set()
+        self.errors: dict[tuple[PassId | None, NodeId], str] = {}
+        self._bad_tensors: set[TensorId] = set()
+        self._ops_with_birth: set[OpId] = set()
         self.started_passes: set[PassId] = set()
         for passed in self.passes:
             for run in passed.runs:
@@ -67,20 +73,38 @@ class BoxState:
     def _follow(self, event: object) -> None:
         match event:
             case OpCalled():
-                self.op_events[event.op] = event
-                for snapshot in (*event.inputs, *event.outputs):
-                    self.values.setdefault(snapshot.tensor, snapshot)
+                self._follow_call(event)
             case BackwardStarted():
                 self.started_passes.add(event.pass_id)
             case NodeFinished():
                 self._finished.add((event.pass_id, event.node))
             case GradAccumulated():
                 self.grads[event.leaf] = event.after
+            case BackwardFinished(error=str(error)):
+                for pass_id, node in self._runs:
+                    if pass_id == event.pass_id and (pass_id, node) not in self._finished:
+                        self.errors[pass_id, node] = error
             case _:
                 pass
 
+    def _follow_call(self, event: OpCalled) -> None:
+        self.op_events[event.op] = event
+        for snapshot in (*event.inputs, *event.outputs):
+            self.values.setdefault(snapshot.tensor, snapshot)
+        self._bad_tensors.update(one.tensor for one in event.inputs if is_bad(one))
+        was_bad = not self._bad_tensors.isdisjoint(self.recording.op(event.op).inputs)
+        for snapshot in event.outputs:
+            if is_bad(snapshot):
+                self._bad_tensors.add(snapshot.tensor)
+                if not was_bad:
+                    self._ops_with_birth.add(event.op)
+            else:
+                self._bad_tensors.discard(snapshot.tensor)
+
     def status(self, box: PlacedNode) -> Status:
-        """Done, running now, or not run yet; without a step everything that ran is done."""
+        """Done, running now, raised, or not run yet; without a step all that ran is done."""
+        if self.error(box) is not None:
+            return Status.FAILED
         now = self.recording.events[self.step - 1] if self.at_step and self.step else None
         match now:
             case OpCalled() if now.op in box.ops and box.kind in ("op", "fold") and box.lane == 0:
@@ -97,17 +121,34 @@ class BoxState:
     def edge_status(self, edge: PlacedEdge) -> Status:
         """An edge is drawn as done when what it comes from has run."""
         source = self._boxes.get(edge.source)
-        if source is not None and self.status(source) in (Status.LATER, Status.WAITING):
+        if source is not None and self.status(source) not in (Status.DONE, Status.NOW):
             return Status.LATER
         return Status.DONE
 
+    def error(self, box: PlacedNode) -> str | None:
+        """What a node of this box raised, in the pass of its lane."""
+        pass_id = self.pass_of(box)
+        return next(
+            (self.errors[pass_id, node] for node in box.nodes if (pass_id, node) in self.errors),
+            None,
+        )
+
     def is_bad(self, box: PlacedNode) -> bool:
-        """Something that this box made is NaN or Inf, as far as it has run."""
+        """Something that this box holds or made is NaN or Inf, as far as it has run."""
         if box.lane == 0:
             events = (self.op_events.get(op) for op in box.ops)
-            return any(is_bad(out) for event in events if event for out in event.outputs)
-        runs = self.runs_of(box)
-        return any(run.bad for run in runs if run.step <= self.step)
+            made = any(is_bad(out) for event in events if event for out in event.outputs)
+            held = (one.get(tensor) for one in (self.values, self.grads) for tensor in box.tensors)
+            return made or any(map(is_bad, held))
+        return any(run.bad for run in self.runs_of(box) if run.step <= self.step)
+
+    def is_birth(self, box: PlacedNode) -> bool:
+        """NaN or Inf began here: what came in was finite, or it came with the data."""
+        if box.lane == 0:
+            held = any(is_bad(self.values.get(tensor)) for tensor in box.tensors)
+            return held or not self._ops_with_birth.isdisjoint(box.ops)
+        runs = (run for run in self.runs_of(box) if run.step <= self.step)
+        return any(run.bad and not any(map(is_bad, run.received)) for run in runs)
 
     def waiting(self, box: PlacedNode) -> tuple[int, int] | None:
         """(received, expected) gradients of a node that has got some but not all."""

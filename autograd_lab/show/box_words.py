@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autograd_lab.recording import OpId, Recording, TensorId
+from autograd_lab.recording import OpId, Recording, Snapshot, TensorId
 from autograd_lab.replay import PlacedNode
 
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
 from .passes import BackwardPass, first_grad, loss_words
-from .tables import shorten
 from .text_width import fitted, sans_width
 from .words import Words, amount, amounts, is_bad
 
@@ -18,7 +18,6 @@ __all__ = ["BoxWords", "Turn"]
 
 MONO = 7.23
 PADDING = 7.0
-GAINS = ".grad +="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,26 +94,24 @@ class BoxWords:
             value = amount(self.state.values.get(box.tensors[0]))
             return [f"{box.label} {value}"] if value.startswith("= ") else []
         if box.kind == "node" and len(box.nodes) == 1:
-            leaf = self.recording.node(box.nodes[0]).leaf
-            if leaf is None:
-                return []
-            name = self.words.tensor(leaf)
-            last = name.rpartition(".")[2]
-            room = int((box.width - PADDING) / MONO) - len(GAINS)
-            return [f"{part}{GAINS}" for part in (name, last, shorten(last, max(room, 1)))]
+            return [] if self._leaf_of(box) is None else [box.sublabel]
         return []
+
+    def _leaf_of(self, box: PlacedNode) -> TensorId | None:
+        return self.recording.node(box.nodes[0]).leaf
 
     def _numbers(self, box: PlacedNode) -> list[str]:
         """Choices for the second line, the most telling first."""
         if box.kind in ("leaf", "input") and len(box.tensors) == 1:
             return self._tensor_choices(box.tensors[0])
         if box.kind == "op" and len(box.ops) == 1:
-            return self._op_choices(box.ops[0])
+            return self._op_choices(box)
         if box.kind == "node" and len(box.nodes) == 1:
             return self._node_choices(box)
         return []
 
-    def _op_choices(self, op_id: OpId) -> list[str]:
+    def _op_choices(self, box: PlacedNode) -> list[str]:
+        op_id = box.ops[0]
         outputs = self.recording.op(op_id).outputs
         if not outputs:
             return []
@@ -122,8 +119,10 @@ class BoxWords:
         shape = format_shape(ref.shape)
         choices = [f"{ref.name} {shape}", shape] if ref.name else [shape]
         event = self.state.op_events.get(op_id)
-        if event is not None and any(map(is_bad, event.outputs)):
-            return [f"norm {amounts(event.outputs)}", amounts(event.outputs, 1)]
+        bad = _bad_amount(event.outputs) if event is not None else ""
+        if bad:
+            begins = [f"{bad} begins here", f"returns {bad}"] if self.state.is_birth(box) else []
+            return [*begins, f"norm {bad}", bad]
         value = amount(event.outputs[0]) if event is not None and len(event.outputs) == 1 else ""
         if value.startswith("= "):
             named = [f"{ref.name} {value}"] if ref.name else []
@@ -133,6 +132,10 @@ class BoxWords:
     def _tensor_choices(self, tensor: TensorId) -> list[str]:
         ref = self.recording.tensor(tensor)
         shape = format_shape(ref.shape)
+        value = self.state.values.get(tensor)
+        if value is not None and is_bad(value):
+            bad = _bad_amount((value,))
+            return [f"{shape} holds {bad}", f"holds {bad}", bad]
         if not (ref.is_leaf and ref.requires_grad):
             return [f"{shape} no grad wanted", f"{shape} no grad", shape]
         grad = self.state.grads.get(tensor)
@@ -146,23 +149,30 @@ class BoxWords:
         waiting = self.state.waiting(box)
         if waiting is not None:
             return [f"{waiting[0]} of {waiting[1]} gradients", f"{waiting[0]} of {waiting[1]}"]
+        error = self.state.error(box)
+        if error is not None:
+            return [f"raised {error.partition(':')[0]}", "raised"]
         runs = [run for run in self.state.runs_of(box) if run.step <= self.state.step]
-        if not runs or not runs[0].received:
-            return []
-        bad = next((amount(one) for one in runs[0].returned if is_bad(one)), "")
-        bad = bad.removeprefix("= ")
-        if bad and not any(map(is_bad, runs[0].received)):
-            return [f"returns {bad}", bad]
-        received = amount(runs[0].received[0])
-        if received.startswith("= "):
-            return [f"grad {received[2:]}", received[2:]]
-        return [f"grad norm {received}", f"norm {received}", received]
+        received = amount(runs[0].received[0]) if runs and runs[0].received else ""
+        number = received.removeprefix("= ")
+        if self._leaf_of(box) is not None:
+            return [f".grad += {number}".rstrip(), f"+= {number}".rstrip()]
+        if not received:
+            module = self.recording.node(box.nodes[0]).module
+            return [f"in {self.words.module(module)}"] if module is not None else []
+        bad = _bad_amount(runs[0].returned)
+        if bad and self.state.is_birth(box):
+            return [f"{bad} begins here", f"returns {bad}", bad]
+        if received != number:
+            return [f"grad {number}", number]
+        return [f"grad norm {number}", f"norm {number}", number]
 
     def _tip_line(self, box: PlacedNode) -> str:
         if box.kind == "op" and len(box.ops) == 1:
             return self.words.call(self.recording.op(box.ops[0]))
         if box.kind == "node" and len(box.nodes) == 1:
-            return self.recording.node(box.nodes[0]).name
+            node = self.recording.node(box.nodes[0])
+            return node.name if node.leaf is None else f"{node.short_name}: {self.words.node(node)}"
         return box.label if not box.sublabel else f"{box.label}, {box.sublabel}"
 
     def _op_lines(self, op_id: OpId) -> list[str]:
@@ -186,12 +196,16 @@ class BoxWords:
 
     def _node_lines(self, box: PlacedNode) -> list[str]:
         node = self.recording.node(box.nodes[0])
-        lines = [f"rule: {line}" for line in (node.formula or "").splitlines()]
+        formula = (node.formula or "").splitlines()
+        lines = [f"rule: {line}" for line in ([node.rule] if node.rule else formula)]
+        lines += [f"in torch: {line}" for line in formula if node.rule]
         for run in self.state.runs_of(box):
             if run.step <= self.state.step:
                 lines.append(f"receives {amounts(run.received)}")
                 if run.returned:
                     lines.append(f"returns {amounts(run.returned)}")
+        error = self.state.error(box)
+        lines += [f"raised {error}"] if error is not None else []
         if node.source is not None:
             lines.append(f"{node.source.place}  {node.source.text.strip()}")
         return lines
@@ -201,6 +215,12 @@ class BoxWords:
             Status.DONE: "",
             Status.NOW: "running now",
             Status.WAITING: "waits for more gradients",
+            Status.FAILED: "",
             Status.LATER: "has not run yet",
         }
         return words[self.state.status(box)]
+
+
+def _bad_amount(snapshots: Iterable[Snapshot | None]) -> str:
+    """NaN or Inf, as a word, where one of these has such an element; else nothing."""
+    return next((amount(one).removeprefix("= ") for one in snapshots if is_bad(one)), "")

@@ -25,7 +25,7 @@ class Palette:
     problem_*   NaN, Inf and errors (reddish purple)
     later_*     a step that has not run yet (grey)
     The suffixes: `stroke` an outline or arrow, `fill` an area, `text` words on that area or on the
-    background, `now` the filled area of what runs now, `on_now` words on it.
+    background, `now` the filled area of what runs now or raised, `on_now` words on it.
     """
 
     background: str
@@ -48,6 +48,7 @@ class Palette:
     problem_stroke: str
     problem_fill: str
     problem_text: str
+    problem_now: str
     later_stroke: str
     later_text: str
 
@@ -73,6 +74,7 @@ LIGHT = Palette(
     problem_stroke="#b0478a",
     problem_fill="#fbeaf4",
     problem_text="#8a2766",
+    problem_now="#9c3779",
     later_stroke="#868f99",
     later_text="#59636e",
 )
@@ -97,6 +99,7 @@ DARK = Palette(
     problem_stroke="#e08fbd",
     problem_fill="#44223a",
     problem_text="#f6c1de",
+    problem_now="#e08fbd",
     later_stroke="#76818d",
     later_text="#a3afbb",
 )

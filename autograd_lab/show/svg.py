@@ -13,7 +13,7 @@ from .box_words import BoxWords
 from .palette import Theme
 from .printable import printable
 from .recording_text import headline
-from .svg_style import LINE_HEIGHT, MARGIN, caption, legend, markers, svg_style
+from .svg_style import LINE_HEIGHT, MARGIN, badge, caption, legend, markers, svg_style
 
 __all__ = ["DRAWN_NODES", "graph_svg"]
 
@@ -49,6 +49,8 @@ def graph_svg(
         at_step=step is not None,
         has_later=any(state.status(box) is Status.LATER for box in layout.nodes),
         has_problem=any(map(state.is_bad, layout.nodes)),
+        has_birth=any(map(state.is_birth, layout.nodes)),
+        has_error=any(state.status(box) is Status.FAILED for box in layout.nodes),
     )
     head = HEAD + top + LINE_HEIGHT * (len(legend_lines) - 1)
     height = head + layout.height + FOOT
@@ -163,10 +165,12 @@ def _box(box: PlacedNode, words: BoxWords) -> str:
     classes = {"op": "f", "node": "r", "leaf": "t", "input": "i"}.get(box.kind) or (
         "f" if box.lane == 0 else "r"
     )
-    if words.state.is_bad(box):
-        classes += " p"
+    mark = "x" if status is Status.FAILED else "p birth" if words.state.is_birth(box) else ""
+    if mark or words.state.is_bad(box):
+        classes += f" {mark or 'p'}"
     classes += {
         Status.DONE: "",
+        Status.FAILED: "",
         Status.NOW: " now",
         Status.WAITING: " wait",
         Status.LATER: " later",
@@ -186,5 +190,5 @@ def _box(box: PlacedNode, words: BoxWords) -> str:
         f"<title>{html.escape(words.tip(box))}</title>{shade}"
         f'<rect class="b" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
         f'<text class="l" x="{middle:.1f}" y="{first:.1f}">{html.escape(label)}</text>'
-        f"{second if sublabel else ''}</g>"
+        f"{second if sublabel else ''}{badge(mark, box.width + 3, -2) if mark else ''}</g>"
     )

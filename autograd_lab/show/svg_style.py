@@ -9,12 +9,17 @@ from autograd_lab.recording import Recording
 from .frame_text import event_words
 from .palette import DARK, LIGHT, THEMES, Theme, css_variables
 from .tables import shorten
+from .text_width import sans_width
 from .words import Words
 
-__all__ = ["LINE_HEIGHT", "MARGIN", "caption", "legend", "markers", "svg_style"]
+__all__ = ["LINE_HEIGHT", "MARGIN", "badge", "caption", "legend", "markers", "svg_style"]
 
 LINE_HEIGHT = 20.0
-MARGIN = 16.0
+MARGIN = 12.0
+BADGES = {
+    "p birth": "M0 -8L2 -3L7.6 -2.5L3.3 1.2L4.7 6.6L0 3.7L-4.7 6.6L-3.3 1.2L-7.6 -2.5L-2 -3z",
+    "x": "M-7 -4L-4 -7L0 -3L4 -7L7 -4L3 0L7 4L4 7L0 3L-4 7L-7 4L-3 0z",
+}
 STEP_LEGEND = [("r now", "runs now"), ("r wait", "waits for more"), ("later", "not yet run")]
 SANS = 'system-ui,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif'
 MONO = 'ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace'
@@ -42,6 +47,9 @@ STYLE = f"""
 .al-graph .i rect.b{{fill:var(--al-background);stroke:var(--al-dim)}}
 .al-graph .p rect.b{{fill:var(--al-problem-fill);stroke:var(--al-problem-stroke);stroke-width:2.4}}
 .al-graph .p text{{fill:var(--al-problem-text)}}
+.al-graph .x rect.b{{fill:var(--al-problem-now);stroke:var(--al-problem-text);stroke-width:2.4}}
+.al-graph .x text{{fill:var(--al-on-now)}}
+.al-graph .badge{{fill:var(--al-background);stroke:var(--al-problem-text);stroke-width:1.8}}
 .al-graph .now rect.b{{stroke-width:2.4}}
 .al-graph .f.now rect.b{{fill:var(--al-forward-now)}}
 .al-graph .r.now rect.b{{fill:var(--al-backward-now)}}
@@ -89,24 +97,39 @@ def caption(recording: Recording, step: int | None) -> str:
     return f'<text class="h" x="{MARGIN:.0f}" y="24">{html.escape(text)}</text>'
 
 
+def badge(kind: str, x: float, y: float) -> str:
+    """A mark at the corner of a box: a star where NaN or Inf begins, a cross where it raised."""
+    return f'<path class="badge" transform="translate({x:.1f} {y:.1f})" d="{BADGES[kind]}"/>'
+
+
 def legend(
-    width: float, top: float, *, at_step: bool, has_later: bool, has_problem: bool
+    width: float,
+    top: float,
+    *,
+    at_step: bool,
+    has_later: bool,
+    has_problem: bool,
+    has_birth: bool,
+    has_error: bool,
 ) -> list[str]:
     """The legend, wrapped into lines that fit."""
     entries = [("f", "forward call ↓"), ("r", "backward node ↑"), ("t", "leaf and its .grad")]
     entries += STEP_LEGEND if at_step else []
     entries += [("later", "did not run")] if has_later and not at_step else []
     entries += [("p", "NaN or Inf")] if has_problem else []
+    entries += [("p birth", "NaN or Inf begins")] if has_birth else []
+    entries += [("x", "raised")] if has_error else []
     lines, x, y = [], MARGIN, top + 16.0
     for kind, text in entries:
-        size = 30 + 7.2 * len(text)
+        size = 32 + sans_width(text)
         if x > MARGIN and x + size > width - MARGIN:
             x, y = MARGIN, y + LINE_HEIGHT
         if x == MARGIN:
             lines.append("")
         box = f'<rect class="b" x="{x:.0f}" y="{y - 5:.0f}" width="16" height="12" rx="3"/>'
-        lines[-1] += (
-            f'<g class="{kind}">{box}</g><text x="{x + 22:.0f}" y="{y + 5:.0f}">{text}</text>'
-        )
-        x += size + 14
+        mark = badge(kind, x + 19, y - 5) if kind in BADGES else ""
+        after = 32 if mark else 24
+        lines[-1] += f'<g class="{kind}">{box}{mark}</g>'
+        lines[-1] += f'<text x="{x + after:.0f}" y="{y + 5:.0f}">{text}</text>'
+        x += size + 10
     return lines

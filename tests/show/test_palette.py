@@ -28,6 +28,7 @@ def test_quiet_words_and_what_runs_now_are_readable(theme):
     assert contrast(palette.later_text, palette.background) >= 4.5
     assert contrast(palette.on_now, palette.forward_now) >= 4.5
     assert contrast(palette.on_now, palette.backward_now) >= 4.5
+    assert contrast(palette.on_now, palette.problem_now) >= 4.5
 
 
 def test_black_on_white_has_the_largest_contrast():

@@ -1,8 +1,11 @@
+import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
+from autograd_lab.recording import OpCalled, TensorId
 from autograd_lab.show import graph_svg
 from autograd_lab.show.numbers import format_number
 from tests.replay.building import Builder
@@ -32,7 +35,7 @@ def test_loss_first_gradient_and_values_stand_in_the_picture():
     assert "y = 12 · gradient starts at 1" in shown
     assert "x = 3" in shown
     assert "grad 7" in shown
-    assert "x.grad +=" in shown
+    assert ".grad += 7" in shown
 
 
 @pytest.mark.parametrize("norm", [3.581, 1.236e-5, 123.4, 0.01236])
@@ -80,6 +83,85 @@ def test_a_bad_box_says_nan_and_not_only_by_colour():
 def test_nodes_that_an_exception_kept_from_running_are_marked():
     root = drawn(recordings.failed())
     assert "did not run" in words(root)
+
+
+def groups(root):
+    """The groups of boxes by their label; of two with the same label the last."""
+    found = [one for one in root.iter(f"{NAMESPACE}g") if words(one, "title")]
+    return {words(group)[0]: group for group in found if group.find(f"{NAMESPACE}rect") is not None}
+
+
+def labelled(root):
+    """The label and the tooltip of each box."""
+    return [
+        (words(group)[0], words(group, "title")[0])
+        for group in root.iter(f"{NAMESPACE}g")
+        if group.find(f"{NAMESPACE}title") is not None
+    ]
+
+
+def badges(group):
+    return [path for path in group.iter(f"{NAMESPACE}path") if path.get("class") == "badge"]
+
+
+def test_a_node_that_raised_is_marked_by_word_badge_and_colour():
+    root = drawn(recordings.failed())
+    raised = groups(root)["MulBackward0"]
+    assert raised.get("class") == "r x"
+    assert len(badges(raised)) == 1
+    assert words(raised)[1] in ("raised RuntimeError", "raised")
+    assert "raised RuntimeError: saved tensor was modified" in words(raised, "title")[0]
+    assert "raised" in words(root)
+
+
+def test_a_node_has_raised_only_once_the_pass_has_stopped():
+    before, after = (groups(drawn(recordings.failed(), step=step)) for step in (6, 7))
+    assert before["MulBackward0"].get("class") == "r now"
+    assert after["MulBackward0"].get("class") == "r x"
+
+
+def test_where_nan_begins_has_a_badge_and_what_carries_it_has_none():
+    root = drawn(recordings.with_nan())
+    assert len(badges(groups(root)["MulBackward0"])) == 1
+    assert badges(groups(root)["AddBackward0"]) == []
+    assert "NaN or Inf begins" in words(root)
+    assert "NaN or Inf begins" not in words(drawn(recordings.scalar()))
+
+
+def test_a_call_that_makes_nan_of_finite_inputs_has_the_badge():
+    build = Builder()
+    y = build.op("log", build.tensor("x", leaf=True))
+    build.events[-1] = OpCalled(op=0, outputs=(build.snapshot(y, math.nan),))
+    z = build.op("mul", y)
+    build.events[-1] = OpCalled(op=1, outputs=(build.snapshot(z, math.nan),))
+    shown = groups(drawn(build.recording()))
+    assert (len(badges(shown["log"])), len(badges(shown["mul"]))) == (1, 0)
+    assert [shown[name].get("class") for name in ("log", "mul")] == ["f p birth", "f p"]
+
+
+def test_leaves_of_the_same_last_name_look_different():
+    build = Builder()
+    h = build.tensor("x")
+    for layer in (
+        "decoder.layers.0.attention.out_projection",
+        "decoder.layers.1.attention.out_projection",
+    ):
+        h = build.op("linear", h, build.parameter(f"{layer}.weight"))
+    build.backward(h)
+    root = drawn(build.recording())
+    tips = {tip.splitlines()[0]: label for label, tip in labelled(root)}
+    twins = [label for tip, label in tips.items() if tip.startswith("AccumulateGrad")]
+    assert twins == ["…0…out_projection.weight", "…1…out_projection.weight"]
+
+
+def test_the_plain_rule_comes_before_torchs_formula():
+    build = Builder()
+    x = build.tensor("x", leaf=True)
+    build.op("sin", x)
+    build.nodes[-1] = replace(build.nodes[-1], rule="dx = g * cos(x)", formula="self: grad * a")
+    build.backward(TensorId(1))
+    tips = words(drawn(build.recording()), "title")
+    assert any("rule: dx = g * cos(x)\nin torch: self: grad * a" in tip for tip in tips)
 
 
 def test_names_from_the_program_are_escaped():
