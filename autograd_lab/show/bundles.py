@@ -31,8 +31,8 @@ def mimebundle(record: object) -> Bundle:
     """Return (data, metadata) by MIME type; text/plain is always there.
 
     A recording, frame or cursor has text/html: a picture as `<img>`, since inline SVG, style and
-    script are removed from untrusted notebooks, then tables and words. A gradient flow has
-    image/png with its alt text.
+    script are removed from untrusted notebooks, then tables and words. A gradient flow has an
+    `<img>` that follows the reader's theme, and image/png for places that show no HTML.
     """
     data: dict[str, Any] = {"text/plain": describe(record)}
     match record:
@@ -43,9 +43,8 @@ def mimebundle(record: object) -> Bundle:
         case Cursor():
             data["text/html"] = _frame_html(record.frame)
         case GradientFlow() if record.rows:
-            figure = flow_figure(record)
-            data["image/png"] = base64.b64encode(figure.png(100)).decode()
-            return data, {"image/png": {"alt": figure.alt}}
+            shown, metadata = flow_figure(record)._repr_mimebundle_()
+            return {**shown, **data}, metadata
         case _:
             pass
     return data, {}
@@ -94,6 +93,6 @@ def _image(recording: Recording, step: int | None) -> str:
     uri = base64.b64encode(svg.encode()).decode()
     return (
         '<div style="max-height:45em;overflow:auto">'
-        f'<img alt="{html.escape(alt)}" style="max-width:100%"'
+        f'<img alt="{html.escape(alt)}" style="max-width:none"'
         f' src="data:image/svg+xml;base64,{uri}"></div>'
     )

@@ -45,7 +45,7 @@ def draw_leaves(axes: Axes, leaves: Sequence[ParameterRow], palette: Palette) ->
             axes.axhspan(*span, color=palette.surface, zorder=0)
     decades(axes.xaxis, low, high)
     margin = high - low
-    axes.set_xlim(low - (0 if named else 0.04 * margin), high + (0.2 if named else 0.04) * margin)
+    axes.set_xlim(low - (0 if named else 0.04 * margin), high + (0.25 if named else 0.04) * margin)
     axes.set_ylim(max(len(leaves), 7) - 0.4, -0.6)
     cut = spaced(cut, len(leaves) / 32)
     labels = [clean(shorten(_with_states(s, leaves, named), 30, keep_end=True)) for s in cut]

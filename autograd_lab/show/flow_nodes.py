@@ -106,7 +106,7 @@ def _draw_gains(axes: Axes, rows: Sequence[FlowRow], palette: Palette) -> None:
             fill = palette.backward_stroke if gain >= 0 else palette.backward_fill
             axes.bar(at, gain, facecolor=fill, hatch="" if gain >= 0 else "////", **style)
     axes.set_ylim(-top, top)
-    axes.set_ylabel("log2 gain", fontsize=SMALL, color=palette.text)
+    axes.set_ylabel("gain (log scale)", fontsize=SMALL, color=palette.text)
     whole = max(int(top), 1)
     axes.set_yticks([-whole, 0, whole], [f"÷{2**whole}", "x1", f"x{2**whole}"])
 

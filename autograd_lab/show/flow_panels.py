@@ -37,7 +37,7 @@ def draw_flow(figure: Figure, flow: GradientFlow, palette: Palette) -> Panels:
     rows = rows_of_flow(flow)
     leaves = flow.parameters
     height = max(5.8, 1.7 + 0.27 * len(leaves)) if len(leaves) <= NAMED_LEAVES else 6.6
-    figure.set_size_inches(13.0, height)
+    figure.set_size_inches(11.0, height)
     figure.set_facecolor(palette.background)
     figure.suptitle(
         clean(trend(flow)[:1].upper() + trend(flow)[1:]),

@@ -43,6 +43,13 @@ def test_a_gradient_flow_shows_a_picture_with_alt_text():
     assert data["text/plain"].startswith("Gradient flow of pass 1, 20 nodes, 20 leaves: ")
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert "decades" in metadata["image/png"]["alt"]
+    picture = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', data["text/html"])
+    assert b"prefers-color-scheme" in base64.b64decode(picture[1])
+
+
+def test_a_wide_graph_is_scrolled_so_that_its_text_stays_large():
+    shown = mimebundle(recordings.scalar())[0]["text/html"]
+    assert re.search(r'<div style="[^"]*overflow:auto">\s*<img [^>]*max-width:none', shown)
 
 
 def test_an_empty_flow_shows_text_only():

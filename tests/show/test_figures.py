@@ -1,13 +1,16 @@
+import base64
 import math
+import re
 
 import pytest
 
 from autograd_lab.show import flow_figure
+from autograd_lab.show.palette import DARK
 from tests.show import flows
 
 
 @pytest.mark.parametrize("name", list(flows.AWKWARD))
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
 def test_a_figure_never_raises(name, theme):
     assert flow_figure(flows.AWKWARD[name], theme=theme).png(30).startswith(b"\x89PNG")
 
@@ -76,5 +79,30 @@ def test_the_table_is_that_of_the_flow():
 
 def test_a_notebook_gets_a_picture_with_alt_text():
     data, metadata = flow_figure(flows.steady(10, 0.3))._repr_mimebundle_()
-    assert set(data) == {"text/plain", "image/png"}
+    assert set(data) == {"text/plain", "text/html", "image/png"}
+    assert "shrinks 5.2 decades" in data["text/html"]
     assert "shrinks 5.2 decades" in metadata["image/png"]["alt"]
+
+
+def image_of(figure):
+    return base64.b64decode(re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', figure.img())[1])
+
+
+@pytest.mark.parametrize("name", ["all-states", "tiny-and-huge"])
+def test_every_colour_of_the_picture_follows_the_readers_theme(name):
+    svg = image_of(flow_figure(flows.AWKWARD[name])).decode()
+    drawn = svg.replace(re.search("<style>.*?</style>", svg)[0], "")
+    assert re.findall("#[0-9a-f]{6}", drawn) == []
+    assert f"--al-text:{DARK.text}" in svg
+
+
+def test_a_picture_of_one_theme_keeps_it():
+    svg = image_of(flow_figure(flows.all_states(), theme="dark")).decode()
+    assert "prefers-color-scheme" not in svg
+    assert DARK.background in svg
+
+
+def test_a_large_figure_has_pixels_for_both_themes_and_stays_small():
+    svg = image_of(flow_figure(flows.steady(2000, 0.9)))
+    assert svg.count(b"data:image/png") == 2
+    assert len(svg) < 600_000
