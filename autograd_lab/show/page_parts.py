@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import html
+import re
 
 from autograd_lab.recording import Recording
-from autograd_lab.replay import GradientFlow, gradient_flow
+from autograd_lab.replay import gradient_flow
 
-from .figures import FlowFigure, flow_figure
+from .figures import flow_figure
 from .flow_text import flow_table, parameter_table
 from .numbers import count
 from .passes import backward_passes
 from .recording_tables import (
     backward_table,
-    formula_table,
     forward_table,
     optimizer_lines,
     saved_table,
 )
+from .rules import rule_table
 from .source_lines import MarkedLine, MarkedText, marked_texts
 from .svg import graph_svg
 from .tables import Table, html_table
@@ -28,7 +28,10 @@ __all__ = ["flow_section", "graph_section", "source_section", "tables_section"]
 
 OPEN_ROWS = 40
 TABLE_ROWS = 1200
-VECTOR_ROWS = 200
+SIZE = re.compile(r' width="(\d+)" height="(\d+)"')
+GROWN = 1.25
+PANE_VH = 75  # a little less than the pane's height in page.css
+SIDEWAYS = "The {} is wider than this window: scroll it sideways →"
 READING = (
     "Blue runs down: the forward calls in order. Orange runs up: the backward nodes, each on the "
     "row of the call that made it. Green boxes are leaves; a gradient ends there, in .grad. Point "
@@ -37,12 +40,21 @@ READING = (
 
 
 def graph_section(recording: Recording) -> str:
-    """The graph in a pane of its own, never shrunk."""
+    """The graph in a pane of its own: grown as far as it fits, never shrunk but scrolled."""
     if not recording.ops and not recording.nodes:
         return "<p>There is nothing to draw: no call and no node was recorded.</p>"
+    svg = graph_svg(recording)
+    found = SIZE.search(svg)
+    assert found is not None
+    width, height = map(int, found.groups())
+    most = f"min({GROWN * width:.0f}px,{PANE_VH * width / height:.0f}vh)"
     return (
-        f'<p>{READING}</p><div class="pane" tabindex="0" role="region"'
-        f' aria-label="Graph, scrollable">{graph_svg(recording)}</div>'
+        f"<p>{READING}</p>"
+        f"<style>#graph svg{{min-width:{width}px;max-width:{most}}}"
+        f"@container(max-width:{width + 1}px){{#graph .sideways{{display:block}}}}</style>"
+        f'<div class="frame"><p class="sideways">{SIDEWAYS.format("graph")}</p>'
+        '<div class="pane" tabindex="0" role="region" aria-label="Graph, scrollable">'
+        f"{svg}</div></div>"
     )
 
 
@@ -64,7 +76,11 @@ def flow_section(recording: Recording) -> str:
     tables = [flow_table(flow), parameter_table(flow)]
     return (
         notes
-        + _picture(flow)
+        + '<div class="frame"><p class="sideways">'
+        + SIDEWAYS.format("figure")
+        + '</p><div class="wide" tabindex="0" role="region" aria-label="Gradient-flow figure">'
+        + flow_figure(flow).img('class="picture"')
+        + "</div></div>"
         + "".join(_folded(table, open_rows=0) for table in tables if len(table))
     )
 
@@ -75,11 +91,11 @@ def source_section(recording: Recording) -> str:
 
 
 def tables_section(recording: Recording) -> str:
-    """Forward calls, backward steps of each pass, optimizer steps, formulas, saved tensors."""
+    """Forward calls, backward steps of each pass, optimizer steps, rules, saved tensors."""
     words = Words(recording)
     tables = [forward_table(recording, words)]
     tables += [backward_table(recording, one, words) for one in backward_passes(recording)]
-    tables += [formula_table(recording), saved_table(recording, words)]
+    tables += [rule_table(recording), saved_table(recording, words)]
     steps = "".join(f"<p>{html.escape(line)}.</p>" for line in optimizer_lines(recording))
     return steps + "".join(_folded(table) for table in tables if len(table))
 
@@ -94,23 +110,6 @@ def _folded(table: Table, open_rows: int = OPEN_ROWS) -> str:
         f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.caption)}">'
         f"{body}</div></details>"
     )
-
-
-def _picture(flow: GradientFlow) -> str:
-    """The figure in the reader's theme: vectors, or pixels where vectors would be large."""
-    light, dark = flow_figure(flow), flow_figure(flow, theme="dark")
-    return (
-        '<div class="wide" tabindex="0" role="region" aria-label="Gradient-flow figure"><picture>'
-        f'<source media="(prefers-color-scheme: dark)" srcset="{_data_uri(dark)}">'
-        f'<img class="picture" src="{_data_uri(light)}" alt="{html.escape(light.alt)}">'
-        "</picture></div>"
-    )
-
-
-def _data_uri(figure: FlowFigure) -> str:
-    if len(figure.flow.rows) + len(figure.flow.parameters) <= VECTOR_ROWS:
-        return f"data:image/svg+xml;base64,{base64.b64encode(figure.svg()).decode()}"
-    return f"data:image/png;base64,{base64.b64encode(figure.png()).decode()}"
 
 
 def _source(text: MarkedText) -> str:
@@ -128,6 +127,12 @@ def _source_row(line: MarkedLine) -> str:
     kind = f' class="{line.kind}"' if line.kind else ""
     return (
         f'<tr{kind}><th class="number" scope="row">{line.number}</th>'
-        f"<td><pre>{html.escape(line.text)}</pre></td>"
+        f'<td><pre style="--indent:{_indent(line.text) + 4}ch">{html.escape(line.text)}</pre></td>'
         f'<td class="mark">{html.escape(line.mark)}</td></tr>'
     )
+
+
+def _indent(text: str) -> int:
+    """Columns before the first letter: a line that is wrapped goes on to the right of there."""
+    text = text.expandtabs(8)
+    return min(len(text) - len(text.lstrip()), 24)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 __all__ = ["Column", "Table", "column", "fold", "html_table", "shorten", "text_table"]
 
 GAP = "  "
+WRAPPED = 60  # a column that wide is wrapped in HTML, never cut
 CAPTION = "text-align:left;font-weight:600"
 
 
@@ -31,6 +32,7 @@ class Column:
 class Table:
     """A caption, columns and rows of words, as they are shown.
 
+    rows     the lines of a cell after its first are set smaller in HTML
     classes  CSS class of each row ("problem"), aligned with `rows`; () for none
     """
 
@@ -140,8 +142,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) 
 def _html_row(cells: Sequence[str], columns: Sequence[Column], kind: str, style: bool) -> str:
     parts = [f'<tr class="{kind}">' if kind else "<tr>"]
     for number, (cell, col) in enumerate(zip(cells, columns, strict=True)):
-        text = html.escape(cell)
-        text = f"<code>{text}</code>" if col.is_code and text else text
+        first, *others = html.escape(cell).split("\n")
+        text = f"<code>{first}</code>" if col.is_code and first else first
+        text += "".join(f"<small>{line}</small>" for line in others if line)
         parts.append(
             f'<th scope="row"{_align(col, style)}>{text}</th>'
             if number == 0
@@ -162,6 +165,8 @@ def _open_table(style: bool) -> str:
 def _align(column: Column, style: bool) -> str:
     if style:
         return f' style="text-align:{"right" if column.is_number else "left"};padding:2px 8px"'
+    if column.max_width >= WRAPPED:
+        return ' class="wrap"'
     return ' class="num"' if column.is_number else ""
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from autograd_lab.show import to_html
@@ -47,7 +49,16 @@ SPILLING = """() => [...document.querySelectorAll('g > text.s, g > text.l')].fil
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    return {name: to_html(one, folder / f"{name}.html") for name, one in recordings.ALL.items()}
+    shown = {**recordings.ALL, "long lines": with_long_lines()}
+    return {name: to_html(one, folder / f"{name}.html") for name, one in shown.items()}
+
+
+def with_long_lines():
+    scalar = recordings.scalar()
+    (text,) = scalar.sources
+    first, second, third = text.lines
+    lines = (first, f"        {second}  # {'a remark that goes on ' * 10}", third)
+    return replace(scalar, sources=(replace(text, lines=lines),))
 
 
 @pytest.mark.parametrize("name", list(recordings.ALL))
@@ -74,14 +85,33 @@ def test_all_words_are_readable(open_page, pages, name, theme):
     assert [one for one in texts if one["size"] < 12] == []
 
 
-@pytest.mark.parametrize("width", [400, 1024])
-def test_the_graph_is_scrolled_not_shrunk(open_page, pages, width):
+@pytest.mark.parametrize(("width", "is_wider"), [(400, True), (1024, False)])
+def test_the_graph_is_never_shrunk_and_says_where_to_scroll(open_page, pages, width, is_wider):
     page, _ = open_page(pages["scalar"], width=width)
     scale = page.evaluate(
         "() => { const s = document.querySelector('svg.al-graph');"
         " return s.getBoundingClientRect().width / s.viewBox.baseVal.width }"
     )
-    assert scale == pytest.approx(1, abs=0.01)
+    assert 0.99 <= scale <= 1.26
+    assert page.locator("#graph .sideways").is_visible() == is_wider
+    pane = page.evaluate(
+        "() => { const p = document.querySelector('.pane'); return [p.scrollWidth, p.clientWidth] }"
+    )
+    assert (pane[0] > pane[1]) == is_wider
+
+
+@pytest.mark.parametrize("width", [400, 1024, 1400])
+def test_no_source_line_is_cut(open_page, pages, width):
+    page, _ = open_page(pages["long lines"], width=width)
+    cut = page.evaluate(
+        "() => [...document.querySelectorAll('.code, .code pre')]"
+        ".filter(e => e.scrollWidth > e.clientWidth).length"
+    )
+    assert cut == 0
+    line, mark = (
+        page.locator(f".code tr.called {part}").first.bounding_box() for part in ("pre", ".mark")
+    )
+    assert line["x"] + line["width"] <= mark["x"] or line["y"] + line["height"] <= mark["y"]
 
 
 @pytest.mark.parametrize("name", ["scalar", "nan", "chain"])
@@ -105,9 +135,7 @@ def test_the_skip_link_is_the_first_stop_and_shows_itself(open_page, pages):
 
 def test_the_figure_follows_the_theme(open_page, pages):
     shown = [
-        open_page(pages["scalar"], theme=theme)[0].evaluate(
-            "() => document.querySelector('img.picture').currentSrc"
-        )
+        open_page(pages["scalar"], theme=theme)[0].locator("img.picture").screenshot()
         for theme in ("light", "dark")
     ]
     assert shown[0] != shown[1]

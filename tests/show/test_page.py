@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -52,6 +53,20 @@ def test_source_lines_say_what_was_recorded_on_them():
     text = page_html(recordings.scalar())
     assert "2 calls, 2 nodes, gradient norm up to 1" in text
     assert "starts backward pass 1" in text
+
+
+def test_the_plain_rule_stands_before_torchs_formula():
+    build = Builder()
+    build.op("sin", build.tensor("x", leaf=True))
+    build.nodes[-1] = replace(build.nodes[-1], rule="dx = g * cos(x)", formula="self: grad * a")
+    text = page_html(build.recording())
+    assert "<code>dx = g * cos(x)</code><small>self: grad * a</small>" in text
+
+
+def test_a_rule_that_only_torch_writes_is_shown_as_torch_writes_it():
+    assert "<small>self: g * other</small><small>other: g * self</small>" in page_html(
+        recordings.scalar()
+    )
 
 
 def test_a_pass_that_stopped_is_not_called_healthy():
