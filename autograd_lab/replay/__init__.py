@@ -5,6 +5,7 @@ from __future__ import annotations
 from .cursor import Cursor
 from .flow import FlowFinding, FlowRow, GradientFlow, ParameterRow, gradient_flow
 from .frame import Frame, SavedAlive, frame_at
+from .given import require_recording
 from .layout import GraphLayout, Lane, PlacedEdge, PlacedNode, layout_graph
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "frame_at",
     "gradient_flow",
     "layout_graph",
+    "require_recording",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypedDict
 
 from autograd_lab import views
@@ -10,20 +10,24 @@ from autograd_lab.errors import NodeNotFoundError, StepError
 from autograd_lab.recording import Event, Recording
 
 from .frame import Frame, frame_in, whole_number
+from .given import require_recording
 from .history import History
 from .match import known_modules, known_names, matching, near, steps_where
 
 __all__ = ["Cursor"]
+
+NAMED = 8
 
 
 class Cursor:
     """A position in a recording: step, back, seek, run_until. `len(cursor)` counts the frames.
 
     A move takes the same time in both directions, however long the recording is.
+    Raises RecordingError for what is no Recording, such as a Recorder.
     """
 
     def __init__(self, recording: Recording) -> None:
-        self.recording = recording
+        self.recording = require_recording(recording, "Cursor")
         self.index = 0
         self._history = History(recording)
 
@@ -111,11 +115,11 @@ class Cursor:
         ):
             if wanted is not None and not matching(wanted, known):
                 like = near(wanted, known)
+                names, advice = _choices(like, known)
                 message = (
                     f"No {kind} of this recording is called {wanted!r}.\n"
-                    f"Nearest names: {', '.join(like) or 'none'}. "
-                    f"The cursor stays at step {self.index}.\n"
-                    "Use one of these, or a glob such as 'Mm*'."
+                    f"{names} The cursor stays at step {self.index}.\n"
+                    f"{advice}"
                 )
                 return NodeNotFoundError(message, wanted=wanted, near=like, index=self.index)
         behind = [step for step in steps_where(self.recording, **conditions) if step <= self.index]
@@ -158,6 +162,18 @@ def _asked(conditions: _Conditions) -> list[tuple[str, object]]:
     return [
         ("predicate", "...") if name == "every_step" else (name, value) for name, value in asked
     ]
+
+
+def _choices(like: Sequence[str], known: Set[str]) -> tuple[str, str]:
+    """What names there are, the nearest or else the first, and what to do."""
+    names = like or sorted(filter(None, known))
+    if not names:
+        return "There are none.", "Use a condition such as accumulate=True or nonfinite=True."
+    advice = f"Use one of these, or a glob such as {f'{names[0][:4]}*'!r}."
+    if like:
+        return f"Nearest names: {', '.join(like)}.", advice
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"None is like it; there are {', '.join(names[:NAMED])}{more}.", advice
 
 
 def _count(n: int, here: str, opposite: str) -> int:

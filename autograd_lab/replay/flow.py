@@ -9,9 +9,12 @@ from typing import Any, cast
 from autograd_lab import views
 from autograd_lab.recording import NodeId, PassId, Recording
 
-from .findings import FlowFinding, find_all, stretch_of_layers
+from .finding import FlowFinding
+from .findings import find_all
+from .given import require_recording
 from .passes import default_pass, feeders, main_path, run_of_pass
 from .rows import FlowRow, ParameterRow, State, node_rows, parameter_rows
+from .stretch import stretch_of_layers
 
 __all__ = ["FlowFinding", "FlowRow", "GradientFlow", "ParameterRow", "State", "gradient_flow"]
 
@@ -25,8 +28,10 @@ class GradientFlow:
                 came to them, then those it did not reach
     findings    what to know, the most urgent first; empty for a healthy pass
     path        the main path: the longest way from a root, without what only leads to a leaf
-    product     rms of the gradient at the first layer / rms at the last one (as forward counts),
-                the product of the gains between; None where there are no two layers on the path
+    layers      the nodes of the path that feed a leaf, the last layer of the forward first; all
+                its nodes where there are not two. It ends before an exact 0, NaN or Inf
+    product     rms received by the last of `layers` / rms received by the first, the product of the
+                gains between; None where there are no two
     note        why there is nothing to show, or what is missing; "" for a whole pass
     """
 
@@ -35,6 +40,7 @@ class GradientFlow:
     parameters: tuple[ParameterRow, ...] = ()
     findings: tuple[FlowFinding, ...] = ()
     path: tuple[NodeId, ...] = ()
+    layers: tuple[NodeId, ...] = ()
     product: float | None = None
     note: str = ""
 
@@ -64,8 +70,9 @@ def gradient_flow(recording: Recording, pass_id: int | None = None) -> GradientF
     pass_id  its number, from 1; None for the last pass that accumulates into `.grad`, else the last
 
     A recording without a backward gives an empty flow that says so.
-    Raises StepError that names the passes there are.
+    Raises StepError that names the passes there are, RecordingError for what is no Recording.
     """
+    recording = require_recording(recording, "gradient_flow")
     if pass_id is None:
         pass_id = default_pass(recording)
     if pass_id is None:
@@ -83,6 +90,7 @@ def gradient_flow(recording: Recording, pass_id: int | None = None) -> GradientF
         parameters=parameters,
         findings=find_all(run, rows, parameters, stretch),
         path=path,
+        layers=tuple(row.node for row in stretch.rows),
         product=stretch.product,
         note=f"The pass stopped half-way: {run.error}." if run.error else "",
     )

@@ -21,14 +21,15 @@ State = Literal["value", "zero", "unused", "frozen", "non-finite"]
 class FlowRow:
     """One node that ran: what it received (grad_outputs) and what it returned (grad_inputs).
 
-    place   the user's line, "model.py:14", or None
-    norm    over all grad_outputs (grad_inputs) together; None where there is none or it could not
-            be read
-    gain    rms returned / rms received. Edges that only lead to a leaf are left out where there are
-            others, so that it is the gain of the flow and not of the weight gradients. None where
-            either is missing, not finite, or nothing was received
-    finite  all that was received and returned is finite; None where that is unknown
-    state   of what it returned; "none" where it returned nothing
+    place          the user's line, "model.py:14", or None
+    norm           over all grad_outputs (grad_inputs) together; None where there is none or it
+                   could not be read
+    passed_on_rms  of what it returned, without what only leads to a leaf where there is something
+                   else: the flow, without the weight gradients
+    gain           passed_on_rms / grad_output_rms; None where either is missing, not finite, or
+                   nothing was received
+    finite         all that was received and returned is finite; None where that is unknown
+    state          of what it returned; "none" where it returned nothing
     """
 
     node: NodeId
@@ -39,6 +40,7 @@ class FlowRow:
     grad_output_rms: float | None
     grad_input_norm: float | None
     grad_input_rms: float | None
+    passed_on_rms: float | None
     gain: float | None
     finite: bool | None
     state: AmountState
@@ -73,7 +75,7 @@ def node_rows(run: PassRun, without: Set[NodeId]) -> tuple[FlowRow, ...]:
         node = run.recording.nodes[node_id]
         received, returned = amount_of(grads), amount_of(run.returned.get(node_id, ()))
         sent = list(run.sent(node_id))
-        flow = amount_of(
+        passed_on = amount_of(
             [grad for target, grad in sent if target not in without] or [grad for _, grad in sent]
         )
         op = run.recording.ops[node.made_by] if node.made_by is not None else None
@@ -89,7 +91,8 @@ def node_rows(run: PassRun, without: Set[NodeId]) -> tuple[FlowRow, ...]:
                 grad_output_rms=received.rms,
                 grad_input_norm=returned.norm,
                 grad_input_rms=returned.rms,
-                gain=_gain(received, flow),
+                passed_on_rms=passed_on.rms,
+                gain=_gain(received, passed_on),
                 finite=False if False in known else None if None in known or not known else True,
                 state=returned.state,
             )
@@ -151,7 +154,7 @@ def _gained(leaf: TensorId, run: PassRun, delivered: Sequence[Snapshot]) -> Amou
     return amount if len(gained) < 2 else amount._replace(norm=None, rms=None)
 
 
-def _gain(received: Amount, returned: Amount) -> float | None:
-    if not (received.is_number and returned.is_number) or not received.rms or returned.rms is None:
+def _gain(received: Amount, passed_on: Amount) -> float | None:
+    if not (received.is_number and passed_on.is_number) or not received.rms:
         return None
-    return returned.rms / received.rms
+    return None if passed_on.rms is None else passed_on.rms / received.rms

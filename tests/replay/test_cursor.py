@@ -182,6 +182,19 @@ def test_an_unknown_module_offers_the_nearest():
         Cursor(NET).run_until(module="block.0")
 
 
+@pytest.mark.parametrize("condition", [{"target": "1234"}, {"module": "zzzz"}], ids=str)
+def test_a_name_that_is_like_none_shows_what_names_there_are(condition):
+    with pytest.raises(NodeNotFoundError, match=r"None is like it; there are \w+") as caught:
+        Cursor(NET).run_until(**condition)
+    assert caught.value.facts["near"] == ()
+    assert "Use one of these" in str(caught.value)
+
+
+def test_a_name_in_a_recording_without_names_sends_to_other_conditions():
+    with pytest.raises(NodeNotFoundError, match=r"There are none.*\nUse a condition"):
+        Cursor(Recording()).run_until("linear")
+
+
 def test_a_match_behind_the_cursor_is_named():
     cursor = Cursor(NET)
     cursor.seek(len(NET.events))

@@ -30,6 +30,7 @@ def node(
         grad_output_rms=received,
         grad_input_norm=returned,
         grad_input_rms=returned,
+        passed_on_rms=returned,
         gain=returned / received if known else None,
         finite=not bad,
         state="non-finite"
@@ -85,6 +86,7 @@ def steady(depth: int, factor: float, *, per_layer: int = 2) -> GradientFlow:
         parameters=tuple(reversed(leaves)),
         findings=(finding,) if product < 1e-4 else (),
         path=tuple(row.node for row in rows),
+        layers=tuple(row.node for row in rows),
         product=product,
     )
 
