@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from autograd_lab.replay import FlowFinding, FlowRow, GradientFlow, ParameterRow
+from autograd_lab.replay import FlowFinding, GradientFlow, ParameterRow
 
-from .numbers import count, format_decades, format_number, format_shape
+from .flow_trend import rows_of_flow, trend, trend_in_full
+from .numbers import count, format_number, format_shape
 from .tables import Table, column, text_table
 
 __all__ = [
@@ -27,7 +28,10 @@ STATE_WORDS = {
     "non-finite": "N: NaN or Inf",
 }
 ROWS = 24
-WAY = "from the last layer to the first"
+GAIN = (
+    "gain = rms passed on / rms received; a node that passes nothing on counts what it hands to "
+    "its leaves."
+)
 MORE = "more; .table() has all"
 
 
@@ -37,9 +41,11 @@ def flow_text(flow: GradientFlow) -> str:
     if flow.note:
         lines.append(flow.note)
     lines += [f"! {finding_line(finding)}" for finding in flow.findings]
-    for table in (flow_table(flow), parameter_table(flow)):
-        if len(table):
-            lines += ["", table.caption, *text_table(table, ROWS, more=MORE)]
+    nodes, leaves = flow_table(flow), parameter_table(flow)
+    if len(nodes):
+        lines += ["", nodes.caption, *text_table(nodes, ROWS, more=MORE), f"  {GAIN}"]
+    if len(leaves):
+        lines += ["", leaves.caption, *text_table(leaves, ROWS, more=MORE)]
     return "\n".join(lines)
 
 
@@ -48,30 +54,7 @@ def flow_headline(flow: GradientFlow) -> str:
     if flow.pass_id is None:
         return "Gradient flow: no backward pass"
     parts = [count(len(rows_of_flow(flow)), "node"), count(len(flow.parameters), "leaf", "leaves")]
-    return f"Gradient flow of pass {flow.pass_id}, {', '.join(parts)}: {trend(flow)}"
-
-
-def trend(flow: GradientFlow) -> str:
-    """How the gradient's rms changes on its way back through the layers, in words."""
-    bad = next((row for row in flow.rows if row.finite is False), None)
-    if bad is not None:
-        where = f" in {bad.module}" if bad.module else ""
-        return f"gradient is NaN or Inf from {bad.name.rpartition('::')[2]}{where} on"
-    if flow.product is None:
-        return "gradient at each node and leaf"
-    if flow.product == 0:
-        return "gradient is exactly 0 before it reaches the first layer"
-    if flow.decades is None or not abs(flow.decades) < 1e4:
-        return f"gradient changes by a factor of {format_number(flow.product)} {WAY}"
-    if abs(flow.decades) < 0.15:
-        return f"gradient keeps its size {WAY}"
-    verb = "shrinks" if flow.decades < 0 else "grows"
-    return f"gradient {verb} {format_decades(flow.decades)} {WAY}"
-
-
-def rows_of_flow(flow: GradientFlow) -> tuple[FlowRow, ...]:
-    """The nodes that pass a gradient on; those that accumulate into a leaf have a table too."""
-    return tuple(row for row in flow.rows if not row.name.endswith("AccumulateGrad"))
+    return f"Gradient flow of pass {flow.pass_id}, {', '.join(parts)}: {trend_in_full(flow)}"
 
 
 def finding_line(finding: FlowFinding) -> str:
@@ -92,7 +75,7 @@ def flow_table(flow: GradientFlow) -> Table:
             row.name.rpartition("::")[2],
             row.module if row.module is not None else "",
             _number(row.grad_output_rms),
-            _number(row.grad_input_rms),
+            _number(row.passed_on_rms),
             _number(row.gain),
             row.place or "",
             row.state if row.state in ("zero", "non-finite") else "",
@@ -104,7 +87,7 @@ def flow_table(flow: GradientFlow) -> Table:
         column("node", code=True, width=32),
         column("module", code=True, width=24, keep_end=True),
         column("rms received", number=True),
-        column("rms returned", number=True),
+        column("rms passed on", number=True),
         column("gain", number=True),
         column("place", width=26, keep_end=True),
         column("state"),

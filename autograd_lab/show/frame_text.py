@@ -193,9 +193,12 @@ def _tensors(word: str, snapshots: tuple[Snapshot | None, ...], words: Words) ->
             lines.append(f"{lead}none")
             continue
         shape = format_shape(words.recording.tensor(snapshot.tensor).shape)
+        dtype = words.dtypes((snapshot,))
+        shape = f"{shape} {dtype}" if dtype else shape
         small = value_lines(snapshot)
         if len(small) == 1:
-            lines.append(f"{lead}{f'{shape} ' if snapshot.numel > 1 else ''}{small[0]}")
+            is_plain = snapshot.numel == 1 and not dtype
+            lines.append(f"{lead}{'' if is_plain else f'{shape} '}{small[0]}")
             continue
         lines.append(f"{lead}{shape} {statistics(snapshot)}")
         lines += [f"{'':<11}{row}" for row in small]

@@ -17,6 +17,7 @@ from autograd_lab.recording import (
     Snapshot,
     TensorId,
 )
+from autograd_lab.replay import require_recording
 
 from .words import amount, is_bad
 
@@ -64,6 +65,7 @@ class BackwardPass:
 
 def backward_passes(recording: Recording) -> list[BackwardPass]:
     """The backward passes in order of their start, each with the runs of its nodes."""
+    require_recording(recording, "autograd_lab.show")
     passes: dict[PassId, BackwardPass] = {}
     open_runs: dict[tuple[PassId, NodeId], NodeRun] = {}
     for step, event in enumerate(recording.events, 1):
@@ -100,16 +102,21 @@ def first_grad(passed: BackwardPass) -> str:
 
 
 def loss_words(recording: Recording, passed: BackwardPass) -> str | None:
-    """The loss of a pass, "loss = 2.303", where a recorded call made it and its value is known."""
+    """The loss of a pass where a recorded call made it and its value is known.
+
+    By its name, "loss = 2.303"; one without a name by the call that made it, "#7 sum = 2.303".
+    """
     if not passed.started.roots:
         return None
     root = passed.started.roots[0]
-    for event in recording.events_of(OpCalled):
+    for step, event in enumerate(recording.events, 1):
+        if not isinstance(event, OpCalled):
+            continue
         op = recording.op(event.op)
         if op.nodes and root in op.nodes and event.outputs:
             shown = amount(event.outputs[0])
             if shown.startswith("= "):
-                name = recording.tensor(event.outputs[0].tensor).name or "loss"
+                name = recording.tensor(event.outputs[0].tensor).name or f"#{step} {op.name}"
                 return f"{name} {shown}"
     return None
 

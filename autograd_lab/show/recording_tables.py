@@ -13,7 +13,7 @@ from autograd_lab.recording import (
 from .numbers import count, format_nbytes, format_shape
 from .passes import BackwardPass, NodeRun
 from .tables import Table, column
-from .words import Words, amount, amounts, is_bad
+from .words import PLAIN, Words, amount, amounts, is_bad
 
 __all__ = [
     "backward_table",
@@ -44,6 +44,7 @@ def forward_table(recording: Recording, words: Words) -> Table:
                 words.call(op),
                 words.module(op.module),
                 shapes,
+                words.dtypes(event.outputs[:3]),
                 amounts(event.outputs, 3),
                 place(op.source),
                 "; ".join(marks),
@@ -55,6 +56,7 @@ def forward_table(recording: Recording, words: Words) -> Table:
         column("call", code=True, width=38),
         column("module", code=True, width=24, keep_end=True),
         column("shape", width=20),
+        column("dtype", width=22),
         column("norm", number=True, width=22),
         column("place", width=26, keep_end=True),
         column("note"),
@@ -69,14 +71,14 @@ def backward_table(recording: Recording, passed: BackwardPass, words: Words) -> 
     rows: list[tuple[str, ...]] = []
     for run in passed.runs:
         node = recording.node(run.node)
-        op = recording.op(node.made_by) if node.made_by is not None else None
-        made = f"#{words.call_steps[op.id]} {op.name}" if op and op.id in words.call_steps else ""
+        made = "" if node.made_by is None else words.maker(node.made_by)
         rows.append(
             (
                 str(run.step),
                 words.node(node),
                 amounts(run.received),
                 _outcome(run),
+                _dtypes(run, words),
                 made,
                 words.module(node.module),
                 place(node.source),
@@ -87,6 +89,7 @@ def backward_table(recording: Recording, passed: BackwardPass, words: Words) -> 
         column("node", code=True, width=32, keep_end=True),
         column("receives", number=True, width=24),
         column("returns", width=36),
+        column("dtype", width=24),
         column("of call", width=24),
         column("module", code=True, width=24, keep_end=True),
         column("place", width=26, keep_end=True),
@@ -180,6 +183,14 @@ def problem_line(problem: ProblemSeen) -> str:
 def place(source: SourceLine | None) -> str:
     """The place of a source line, or nothing."""
     return source.place if source else ""
+
+
+def _dtypes(run: NodeRun, words: Words) -> str:
+    """The dtype received, and the one returned where that is another."""
+    received, returned = words.dtypes(run.received), words.dtypes(run.returned)
+    if received == returned or not any(run.returned):
+        return received
+    return f"{received or PLAIN} → {returned or PLAIN}"
 
 
 def _outcome(run: NodeRun) -> str:

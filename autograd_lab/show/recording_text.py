@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from autograd_lab.recording import OpCalled, Recording
+from collections.abc import Sequence
+
+from autograd_lab.recording import NodeId, OpCalled, Recording
+from autograd_lab.replay import FlowFinding, gradient_flow, require_recording
 
 from .numbers import count
 from .passes import (
@@ -15,12 +18,15 @@ from .passes import (
 from .printable import printable
 from .recording_tables import backward_table, forward_table, optimizer_lines, problem_line
 from .tables import Table, text_table
-from .words import Words
+from .words import PLAIN, Words
 
 __all__ = ["full_text", "headline", "recording_text", "setting"]
 
 LINE_BUDGET = 60
 MORE = "more; autograd_lab.show.full_text(recording) prints all"
+LEGEND = (
+    'Numbers are 2-norms; "= v" is the value of a one-element tensor; #n is what step n returned.'
+)
 LISTED_PASSES = 4
 LISTED_NOTES = 8
 
@@ -31,12 +37,19 @@ def recording_text(recording: Recording) -> str:
 
 
 def full_text(recording: Recording) -> str:
-    """The text of a recording with every row of its tables."""
-    return printable(_text(recording, None))
+    """The text of a recording with every row of its tables.
+
+    Raises RecordingError for what is no Recording, such as a Recorder.
+    """
+    return printable(_text(require_recording(recording, "full_text"), None))
 
 
 def headline(recording: Recording) -> str:
-    """One sentence: how much was recorded, and whether there was a problem."""
+    """One sentence: how much was recorded, and whether there was a problem or a finding."""
+    return _headline(recording, gradient_flow(recording).findings)
+
+
+def _headline(recording: Recording, findings: Sequence[FlowFinding]) -> str:
     calls = sum(1 for _ in recording.events_of(OpCalled))
     passes = backward_passes(recording)
     runs = sum(len(passed.runs) for passed in passes)
@@ -46,7 +59,9 @@ def headline(recording: Recording) -> str:
     parts.append(
         f"{count(len(parameters_with_grad(recording)), 'leaf', 'leaves')} with a new gradient"
     )
-    parts.append(count(len(recording.problems), "problem"))
+    if recording.problems or not findings:
+        parts.append(count(len(recording.problems), "problem"))
+    parts += [count(len(findings), "finding")] if findings else []
     return ", ".join(parts)
 
 
@@ -68,8 +83,12 @@ def _text(recording: Recording, budget: int | None) -> str:
         tables.append((forward, []))
     for passed in shown:
         tables.append((backward_table(recording, passed, words), _around(recording, passed)))
-    before = [f"Recording{setting(recording)}: {headline(recording)}"]
+    findings = gradient_flow(recording).findings
+    before = [f"Recording{setting(recording)}: {_headline(recording, findings)}"]
     before += _noted("! ", [problem_line(problem) for problem in recording.problems], budget)
+    if findings:
+        found = "; ".join(f"{finding.what} at {finding.where}" for finding in findings)
+        before.append(f"Findings: {found}. gradient_flow(recording) says more.")
     after = _noted("", optimizer_lines(recording), budget)
     after += _noted("Not seen: ", [event.text for event in recording.not_seen], budget)
     if len(passes) > len(shown):
@@ -89,12 +108,15 @@ def _text(recording: Recording, budget: int | None) -> str:
         lines += [f"  {note}" for note in notes[1:]]
     lines += ["", *after] if after else []
     if any("=" in cell for table, _ in tables for row in table.rows for cell in row):
-        lines += [
-            "",
-            'Numbers are 2-norms; "= v" is the value of a one-element tensor; '
-            "#n is what step n returned.",
-        ]
+        lines += ["", LEGEND]
+    if any(_has_dtypes(table) for table, _ in tables):
+        lines.append(f"A tensor without a dtype is {PLAIN}.")
     return "\n".join(lines)
+
+
+def _has_dtypes(table: Table) -> bool:
+    at = [column.title for column in table.columns].index("dtype")
+    return any(row[at] for row in table.rows)
 
 
 def _around(recording: Recording, passed: BackwardPass) -> list[str]:
@@ -107,9 +129,19 @@ def _around(recording: Recording, passed: BackwardPass) -> list[str]:
     notes = [f"{loss}, {start}" if loss else start]
     if not passed.error:
         return notes
-    is_said = any(problem.text.endswith(passed.error) for problem in recording.problems)
-    error = f"{passed.error.partition(':')[0]}, see above" if is_said else passed.error
-    return [*notes, f"raised {error}"]
+    said = next((one for one in recording.problems if passed.error in one.text), None)
+    if said is None:
+        return [*notes, f"raised {passed.error}"]
+    where = f" in {_failed(recording, said.node)}" if said.node is not None else ""
+    return [*notes, f"raised {passed.error.partition(':')[0]}{where}, see above"]
+
+
+def _failed(recording: Recording, number: NodeId) -> str:
+    """The node in which a pass raised, with its call and line; it may have no row of its own."""
+    words, node = Words(recording), recording.node(number)
+    made = "" if node.made_by is None else f" of {words.maker(node.made_by)}"
+    line = f" at {node.source.place}" if node.source else ""
+    return f"{words.node(node)}{made}{line}"
 
 
 def _noted(prefix: str, texts: list[str], budget: int | None) -> list[str]:

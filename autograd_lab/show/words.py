@@ -15,7 +15,9 @@ from autograd_lab.recording import (
 
 from .numbers import format_number, format_shape
 
-__all__ = ["Words", "amount", "amounts", "is_bad"]
+__all__ = ["PLAIN", "Words", "amount", "amounts", "is_bad"]
+
+PLAIN = "float32"  # the dtype that goes without saying
 
 
 class Words:
@@ -66,6 +68,12 @@ class Words:
         more = [f"+{len(op.inputs) - 6} more"] if len(op.inputs) > 6 else []
         return f"{made}{op.name}({', '.join([*inputs, *more])})"
 
+    def maker(self, op_id: OpId) -> str:
+        """A call by its step and name, "#7 sum"; its name alone where it has no step."""
+        step = self.call_steps.get(op_id)
+        name = self.recording.op(op_id).name
+        return name if step is None else f"#{step} {name}"
+
     def node(self, node: GradNode) -> str:
         """A backward node: torch's name, or `W1.grad +=` where it accumulates into a leaf."""
         return f"{self.tensor(node.leaf)}.grad +=" if node.leaf is not None else node.short_name
@@ -73,6 +81,12 @@ class Words:
     def node_of(self, node_id: NodeId) -> str:
         """The words for the node with this id."""
         return self.node(self.recording.node(node_id))
+
+    def dtypes(self, snapshots: tuple[Snapshot | None, ...]) -> str:
+        """The dtypes of some tensors, each once; float32 alone needs no word."""
+        known = (snapshot for snapshot in snapshots if snapshot is not None)
+        found = list(dict.fromkeys(self.recording.tensor(one.tensor).dtype for one in known))
+        return "" if found == [PLAIN] else ", ".join(found)
 
     def module(self, path: str | None) -> str:
         """A module path; the root module is called "(model)"; outside modules there is no word."""

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from autograd_lab.replay import Cursor, frame_at
@@ -33,6 +35,13 @@ def test_saved_tensors_and_their_bytes_are_named():
 
 def test_grads_that_exist_are_named_with_their_value():
     assert ".grad exists: x = 7" in describe(frame_at(recordings.scalar(), 9))
+
+
+def test_a_dtype_that_is_not_float32_is_said():
+    base = recordings.scalar()
+    half = tuple(replace(ref, dtype="float16") if ref.id == 3 else ref for ref in base.tensors)
+    text = describe(frame_at(replace(base, tensors=half), 6))
+    assert "receives scalar float16 1" in text
 
 
 def test_a_cursor_reads_as_its_frame():

@@ -1,5 +1,8 @@
-from autograd_lab.recording import Recording
+from dataclasses import replace
+
+from autograd_lab.recording import NodeId, ProblemSeen, Recording
 from autograd_lab.show import describe, full_text
+from tests.replay.building import Builder
 from tests.show import recordings
 
 SCALAR = """\
@@ -36,7 +39,8 @@ def test_a_long_recording_is_folded_to_about_sixty_lines():
 
 def test_the_full_text_has_every_row():
     text = full_text(recordings.chain(500))
-    assert sum("SinBackward0" in line for line in text.splitlines()) == 500
+    rows = [line for line in text.splitlines() if line.startswith("  ")]
+    assert sum("SinBackward0" in line for line in rows) == 500
     assert "..." not in text
 
 
@@ -60,6 +64,53 @@ def test_a_pass_that_raised_says_what():
     text = describe(recordings.failed())
     assert "raised RuntimeError: saved tensor was modified" in text
     assert "did not finish" in text
+
+
+def test_findings_are_counted_and_named_beside_the_problems():
+    text = describe(recorded_with_an_unused_parameter())
+    first, second, *_ = text.splitlines()
+    assert first.endswith("1 leaf with a new gradient, 1 finding")
+    assert second == "Findings: unused at never. gradient_flow(recording) says more."
+
+
+def test_a_loss_without_a_name_is_called_by_the_call_that_made_it():
+    base = recordings.scalar()
+    unnamed = tuple(replace(ref, name=None) if ref.name == "y" else ref for ref in base.tensors)
+    text = describe(Recording(**{**parts(base), "tensors": unnamed}))
+    assert "— #2 add = 12, starts with gradient 1" in text
+    assert "loss" not in text
+
+
+def test_dtypes_that_are_not_float32_are_said_for_calls_and_gradients():
+    base = recordings.scalar()
+    double = tuple(
+        replace(ref, dtype="float64") if ref.id in (2, 3) else ref for ref in base.tensors
+    )
+    text = describe(Recording(**{**parts(base), "tensors": double}))
+    (call,) = [line for line in text.splitlines() if "y = add" in line]
+    (node,) = [line for line in text.splitlines() if "MulBackward0" in line]
+    assert call.split()[5:7] == ["scalar", "float64"]
+    assert "float64 → float32" in node
+    assert text.endswith("A tensor without a dtype is float32.")
+
+
+def test_float32_alone_goes_without_saying():
+    assert "float32" not in describe(recordings.scalar())
+
+
+def test_a_pass_that_raised_says_in_which_node_of_which_call_and_line():
+    base = recordings.failed()
+    error = "RuntimeError: saved tensor was modified"
+    problem = ProblemSeen(kind="exception", text=f"{error}. Mend it.", node=NodeId(1), pass_id=1)
+    text = describe(Recording(**{**parts(base), "events": (*base.events, problem)}))
+    assert "raised RuntimeError in MulBackward0 of #1 mul at lesson.py:2, see above" in text
+
+
+def recorded_with_an_unused_parameter():
+    build = Builder()
+    build.parameter("never")
+    build.backward(build.op("exp", build.tensor("x", leaf=True)))
+    return build.recording()
 
 
 def parts(recording):
