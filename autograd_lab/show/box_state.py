@@ -57,6 +57,7 @@ class BoxState:
         self.grads: dict[TensorId, Snapshot | None] = {}
         self.op_events: dict[OpId, OpCalled] = {}
         self._runs: dict[tuple[PassId, NodeId], NodeRun] = {}
+        self._open: set[tuple[PassId | None, NodeId]] = set()
         self._finished: set[tuple[PassId, NodeId]] = set()
         self.errors: dict[tuple[PassId | None, NodeId], str] = {}
         self._bad_tensors: set[TensorId] = set()
@@ -76,7 +77,10 @@ class BoxState:
                 self._follow_call(event)
             case BackwardStarted():
                 self.started_passes.add(event.pass_id)
+            case NodeStarted():
+                self._open.add((event.pass_id, event.node))
             case NodeFinished():
+                self._open.discard((event.pass_id, event.node))
                 self._finished.add((event.pass_id, event.node))
             case GradAccumulated():
                 self.grads[event.leaf] = event.after
@@ -116,6 +120,8 @@ class BoxState:
                 pass
         if self._has_run(box):
             return Status.DONE
+        if self.at_step and any((self.pass_of(box), node) in self._open for node in box.nodes):
+            return Status.NOW
         return Status.LATER if self.waiting(box) is None else Status.WAITING
 
     def edge_status(self, edge: PlacedEdge) -> Status:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autograd_lab.recording import OpCalled, TensorId
+from autograd_lab.recording import OpCalled, ProblemSeen, TensorId
 from autograd_lab.show import graph_svg
 from autograd_lab.show.numbers import format_number
 from tests.replay.building import Builder
@@ -118,6 +118,13 @@ def test_a_node_has_raised_only_once_the_pass_has_stopped():
     before, after = (groups(drawn(recordings.failed(), step=step)) for step in (6, 7))
     assert before["MulBackward0"].get("class") == "r now"
     assert after["MulBackward0"].get("class") == "r x"
+
+
+def test_a_node_runs_until_it_has_finished_whatever_happens_meanwhile():
+    failed = recordings.failed()
+    problem = ProblemSeen(kind="exception", text="planted", node=1, pass_id=1)
+    seen = replace(failed, events=(*failed.events[:6], problem, failed.events[6]))
+    assert groups(drawn(seen, step=7))["MulBackward0"].get("class") == "r now"
 
 
 def test_where_nan_begins_has_a_badge_and_what_carries_it_has_none():
