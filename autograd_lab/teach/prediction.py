@@ -28,10 +28,11 @@ _CLOSE = 0.01  # a guess within one per cent counts: a learner may round 3/11 to
 class Prediction:
     """A question that the learner answers before the cell that shows it; of one of three kinds.
 
-    choices  the possible answers, as text or numbers
-    number   True for any finite number, or (lowest, highest)
-    node     True for the name of a graph node, or the names to choose from; the number at the end
-             of torch's names (`MulBackward0`) is ignored
+    choices   the possible answers, as text or numbers
+    number    True for any finite number, or (lowest, highest)
+    node      True for the name of a graph node, or the names to choose from; the number at the end
+              of torch's names (`MulBackward0`) is ignored
+    question  what is asked, in words; a control shows it above the answers
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Prediction:
         choices: Sequence[str | float] | None = None,
         number: bool | tuple[float, float] = False,
         node: bool | Sequence[str] = False,
+        question: str = "what do you expect?",
     ) -> None:
         kinds = (choices is not None, number is not False, node is not False)
         is_range = isinstance(number, (tuple, list)) and len(number) == 2
@@ -51,7 +53,7 @@ class Prediction:
                 "Give choices=[...], number=True or node=True."
             )
             raise ExerciseError(message, name=name)
-        self.name = name
+        self.name, self.question = name, question
         self.range = (-math.inf, math.inf) if isinstance(number, bool) else number
         self.is_number, self.is_node = number is not False, node is not False
         names = choices if choices is not None else () if isinstance(node, bool) else node
@@ -68,7 +70,7 @@ class Prediction:
             low, high = self.range
             kind = "a number" if math.isinf(low) else f"a number from {low:g} to {high:g}"
         kept = "no guess yet" if self._guess is None else f"your guess: {_text(self._guess)}"
-        return f"{self.name}: what do you expect? {kind} ({kept})"
+        return f"{self.name}: {self.question} {kind} ({kept})"
 
     def ask(self) -> widgets.VBox:
         """Return the question as a control with a button; asking again returns the same control."""
@@ -169,7 +171,8 @@ class _Question(widgets.VBox):
         self._button = widgets.Button(description="Keep my guess")
         self._answer = widgets.HTML()
         self._button.on_click(lambda _: self._keep())
-        title = widgets.HTML(f"<b>{html.escape(prediction.name)}</b>: what do you expect?")
+        name, question = map(html.escape, (prediction.name, prediction.question))
+        title = widgets.HTML(f"<b>{name}</b>: {question}")
         super().__init__([title, self._control, self._button, self._answer])
 
     def _fitting_control(self) -> widgets.ValueWidget:

@@ -2,12 +2,13 @@
 # # A tape of your own
 #
 # **Afterwards you can explain** how `backward()` finds a gradient: what the forward pass writes
-# down, in which order that is read back, and why gradients are added where two paths meet.
+# down, in which order that is read back, and why gradients are added, within one pass and from
+# one pass to the next.
 #
 # | | |
 # |---|---|
-# | minutes | 25 |
-# | memory | 300 MB |
+# | minutes | 30 |
+# | memory | 250 MB |
 # | assumes | Python functions; the chain rule (the slope of x² is 2x). Little PyTorch. |
 #
 # Each step has a question, often a guess of yours, then a cell that answers it. Run a cell with
@@ -27,8 +28,9 @@ teach.check_setup()
 # %% [markdown]
 # ## 1. What has to be written down?
 #
-# Take f = (a·b + a)² at a = 2, b = 3. A computer works in three steps, and at each step it
-# knows a *slope*: how fast the result moves when one of the inputs moves.
+# Take f = (a·b + a)² at a = 2, b = 3. We want to know how fast f moves when a moves, or b: that
+# is their *gradient*. A computer works in three steps, and at each step it knows a *slope*: how
+# fast the result **of this step** moves when one of its inputs moves.
 #
 # | step | value | slope towards its inputs |
 # |---|---|---|
@@ -36,8 +38,9 @@ teach.check_setup()
 # | s = ab + a | 8 | 1 towards ab, 1 towards a |
 # | f = s² | 64 | 2s = 16 towards s |
 #
-# So a number on our tape keeps three things beside its value: its name, which numbers it was
-# made from, and these slopes.
+# Writing down all steps, one after the other, is called recording a *tape*. A number on our tape
+# keeps three things beside its value: its name, which numbers it was made from (its parents), and
+# the slopes towards them.
 
 
 # %%
@@ -78,13 +81,15 @@ for step in (ab, s, f):
     print(step.name, step.value, "slopes", step.slopes)
 
 # %% [markdown]
-# Nothing has been differentiated yet: the forward pass only kept a few numbers for later.
+# There is no gradient yet: the forward pass only kept a few numbers for later.
 #
 # ## 2. Does PyTorch write the same?
 #
-# Yes: every result has a `grad_fn`, a node for the operation that made it, and the node's
-# `next_functions` are its parents. (`AccumulateGrad` stands for a leaf: a number you made
-# yourself. We cut off the number that torch puts at the end of its names.)
+# Yes, for tensors made with `requires_grad=True` and for everything computed from them. Each
+# result has a `grad_fn`, a *node* for the operation that made it, and the node's
+# `next_functions` are its parents, each in a pair with a number that we don't need here.
+# (`AccumulateGrad` stands for a *leaf*: a tensor that you made yourself. We cut off the number that
+# torch puts at the end of its names.)
 
 
 # %%
@@ -101,24 +106,26 @@ A = torch.tensor(2.0, requires_grad=True)
 B = torch.tensor(3.0, requires_grad=True)
 F = (A * B + A) ** 2
 node = F.grad_fn
-while made_from := torch_parents(node):
-    print(label(node), "was made from", *map(label, made_from))
-    node = made_from[0]
+while torch_parents(node):
+    parents = torch_parents(node)
+    print(label(node), "was made from", [label(p) for p in parents])
+    node = parents[0]
 
 # %% [markdown]
-# It is the same graph as ours, read from the end: square, add, mul, and `AccumulateGrad` for
-# a and b. The node of the sum leads to the product and to a directly, so **a is reached twice**.
+# It is the same graph as ours: a square, made from a sum, made from a product and from a. The
+# product was made from a and b, so **a is reached twice**.
 #
 # ## 3. Which node runs first backward?
 #
-# Make a guess before you go on.
+# Now PyTorch goes through these nodes once: the backward pass. Make a guess before you go on.
 
 # %%
 lesson.first_node.ask()
 
 # %% [markdown]
 # A node may run only when everything that was made *from* it has run, because only then has
-# all of its gradient arrived. So: visit parents first, note a node after them, then reverse.
+# all of its gradient arrived. This finds such an order: visit the parents first, note a node
+# after them, and in the end reverse the list.
 
 
 # %%
@@ -143,14 +150,21 @@ def our_parents(number):
 [number.name for number in backward_order(f, our_parents)]
 
 # %% [markdown]
-# And PyTorch's own engine? A hook on each node notes when it really runs.
+# And PyTorch's own engine? A *hook* is a function that torch calls when something happens: here
+# it notes each node that runs. (`retain_graph=True` keeps the graph after the pass; we need it
+# again in section 6.)
+
 
 # %%
+def note_when_it_runs(node, ran):
+    node.register_prehook(lambda grads: ran.append(label(node)))
+
+
 ran = []
-for n in backward_order(F.grad_fn, torch_parents):
-    n.register_prehook(lambda _, n=n: ran.append(label(n)))
+for node in backward_order(F.grad_fn, torch_parents):
+    note_when_it_runs(node, ran)
 F.backward(retain_graph=True)
-print(*ran)
+print(ran)
 lesson.first_node.reveal(ran[0])
 
 # %% [markdown]
@@ -158,16 +172,17 @@ lesson.first_node.reveal(ran[0])
 #
 # ## 4. What does each node do?
 #
-# It receives one number, the gradient of its result, and hands each parent that number **times
-# the slope** towards it. What will arrive at a? You can work it out on paper from the table:
-# two paths lead from f to a.
+# It receives one number, the gradient of its result: how fast f moves when that result moves. It
+# hands each parent that number **times the slope** towards it. It starts with 1 at f itself.
+# What will arrive at a? You can work it out on paper from the table: two paths lead from f to a.
 
 # %%
 lesson.grad_of_a.ask()
 
 # %% [markdown]
 # This loop is the whole of backward. `meet` says what happens when a second gradient arrives
-# where one is already waiting: it is added.
+# where one is already waiting: it is added. (`parents` and `pass_back` are functions, so that the
+# same loop can walk PyTorch's nodes in section 6.)
 
 
 # %%
@@ -193,10 +208,10 @@ lesson.grad_of_a.reveal(grads[a])
 
 # %% [markdown]
 # Through the sum 16 · 1 = 16 arrives at a, through the product 16 · 1 · 3 = 48: together 64.
-# Only one path leads to b: 16 · 1 · 2 = 32.
+# Only one path leads to b: 16 · 1 · 2 = 32. (That f itself is 64, too, is chance.)
 #
 # **And if we forgot to add?** Suppose the second gradient *replaced* the first (`=` where `+=`
-# is right). What would a get?
+# is right).
 
 # %%
 lesson.overwritten.ask()
@@ -211,8 +226,9 @@ careless = backward(f, our_parents, times_slopes, replace)
 lesson.overwritten.reveal(careless[a])
 
 # %% [markdown]
-# The product runs after the sum, so its 48 wipes out the 16. No error, no warning, just a wrong
-# number: that is why PyTorch *accumulates* gradients, and why you call `zero_grad()` between steps.
+# The product runs after the sum, so its 48 wipes out the 16: no error, no warning, a wrong
+# number. **Within one pass** gradients are added because a moves f along both paths at once: the
+# sum is the derivative.
 #
 # ### Exercise: two paths
 #
@@ -228,32 +244,74 @@ answer = ...  # (gradient of a, gradient of b)
 lesson.two_paths.check(answer)
 
 # %% [markdown]
-# ## 5. The same loop on PyTorch's nodes
+# ## 5. And from one pass to the next?
+#
+# That was a single pass. In training there are many: one forward and one backward for each batch,
+# always with the same leaves. PyTorch leaves what has arrived at a leaf in its `.grad`. Take two
+# passes, each with a graph of its own, and nothing in between. One pass brings a the gradient 64.
+
+# %%
+lesson.two_passes.ask()
+
+# %%
+a2 = torch.tensor(2.0, requires_grad=True)
+b2 = torch.tensor(3.0, requires_grad=True)
+for number in (1, 2):
+    f2 = (a2 * b2 + a2) ** 2  # forward: a new graph
+    f2.backward()
+    print("after pass", number, ".grad of a is", a2.grad.item())
+lesson.two_passes.reveal(a2.grad)
+
+# %% [markdown]
+# The second pass did not replace the first, it was added to it. **From one pass to the next**
+# this is a choice of PyTorch's and not the chain rule: useful when one large batch is worked
+# through in parts, wrong when the next batch should start afresh. That is why a training loop
+# calls `optimizer.zero_grad()`, which empties `.grad`, once for each step.
+#
+# ### Exercise: over four passes
+#
+# Four passes, one after the other, bring one leaf the gradients below. `zero_grad()` is called
+# once: after the second pass. What does `.grad` hold in the end?
+
+# %%
+lesson.over_passes.data()
+
+# %% tags=["exercise:over_passes"]
+answer = ...  # one number
+lesson.over_passes.check(answer)
+
+# %% [markdown]
+# ## 6. The same loop on PyTorch's nodes
 #
 # A `grad_fn` can be called: give it the gradient of its result and it returns those of its
-# inputs. So our loop can walk the real graph. A leaf has no parents and hands nothing on; its
-# node knows the leaf as `node.variable`, where we look up what has arrived.
+# inputs. So our loop can walk the real graph. A leaf hands nothing on; its node knows the leaf as
+# `node.variable`, where we look up what has arrived.
 
 
 # %%
 def call_node(node, g):
-    out = node(torch.as_tensor(g)) if torch_parents(node) else ()
-    return out if isinstance(out, tuple) else (out,)
+    if not torch_parents(node):
+        return []  # a leaf
+    out = node(torch.as_tensor(g))
+    out = out if isinstance(out, tuple) else (out,)
+    edges = zip(out, node.next_functions, strict=True)
+    return [g for g, (parent, _) in edges if parent is not None]
 
 
+# %%
 def at_leaves(grads):
     leaves = [node for node in grads if hasattr(node, "variable")]
     return {node.variable: grads[node] for node in leaves}
 
 
-# %%
 ours = at_leaves(backward(F.grad_fn, torch_parents, call_node))
 print("arrived at a:", ours[A].item(), " at b:", ours[B].item())
 teach.compare("gradient of a", ours[A], A.grad)
 
 # %% [markdown]
-# *Exact* means bit for bit: `F.backward()` above had put the same number into `A.grad`.
-# Round numbers are easy, so here are a thousand random ones at once, with the loop unchanged.
+# *Exact* means bit for bit: the one `F.backward()` of section 3 had put the same number into
+# `A.grad`. Round numbers are easy, so here are a thousand random ones at once, with the loop
+# unchanged.
 
 # %%
 A = torch.rand(1000, requires_grad=True)
@@ -270,7 +328,8 @@ teach.compare("a thousand gradients", ours[A], A.grad)
 # ### Exercise: teach the tape `max`
 #
 # The larger input decides the result. What are the slopes? For a tie there is no slope that
-# all agree on, so look at what PyTorch does:
+# all agree on, so look at what PyTorch does. (`torch.autograd.grad` runs a backward pass and
+# returns the gradients, instead of adding them to `.grad`.)
 
 # %%
 x = torch.tensor(4.0, requires_grad=True)
@@ -282,18 +341,22 @@ print("max(dim)", torch.autograd.grad(largest, (x, y)))
 # %% [markdown]
 # `torch.maximum` shares a tie in halves; `max(dim=...)` gives all to the one place that it
 # picked. Write the rule of `torch.maximum`; `x.value` and `y.value` are plain numbers.
-# The cell tries it on three pairs of your own numbers.
+# The first cell only serves the check, which tries your rule on three pairs of numbers:
+
+
+# %%
+def slopes_of(pairs):
+    numbers = [(Number(x, "x"), Number(y, "y")) for x, y in pairs]
+    return [maximum(x, y).slopes for x, y in numbers]
+
+
+lesson.max_rule.data()["pairs"]
 
 
 # %% tags=["exercise:max_rule"]
 def maximum(x, y):
     slopes = ...  # two numbers: towards x, towards y
     return Number(max(x.value, y.value), "maximum", (x, y), slopes)
-
-
-def slopes_of(pairs):
-    numbers = [(Number(x, "x"), Number(y, "y")) for x, y in pairs]
-    return [maximum(x, y).slopes for x, y in numbers]
 
 
 lesson.max_rule.check(slopes_of)
@@ -313,19 +376,14 @@ def build(a):
     return ...  # for example a * 3
 
 
-def names(result):
-    nodes = backward_order(result.grad_fn, torch_parents)
-    return [label(node) for node in nodes][:-1]  # without the leaf
-
-
-leaf = torch.tensor(1.0, requires_grad=True)
-lesson.backward_order.check(lambda order: names(build(leaf)))
+lesson.backward_order.check(lambda order: lesson.nodes_of(build))
 
 # %% [markdown]
-# ## 6. Watch the real one
+# ## 7. Watch the real one
 #
 # `autograd_lab` writes down what PyTorch really does, without changing it. Here is our f once
-# more. Read the backward pass from top to bottom: find the 48 and the 16 that meet at A.
+# more. In the picture, read the left side downwards and the right side upwards: two arrows meet at
+# A. Then open *Backward pass 1* below it: which node returns the 48, and which the 16?
 
 # %%
 import autograd_lab as al
@@ -333,17 +391,20 @@ import autograd_lab as al
 A = torch.tensor(2.0, requires_grad=True)
 B = torch.tensor(3.0, requires_grad=True)
 with al.record() as rec:
-    F = (A * B + A).square()
+    F = (A * B + A) ** 2
     F.backward()
-print(rec.recording)
+rec.recording
 
 # %% [markdown]
 # ## What you can explain now
 #
 # - Forward writes down, for each operation, its inputs and what its slopes need.
 # - Backward reads that in reverse: a node runs when all its gradient has arrived.
-# - Each node multiplies by its slopes; where paths meet, gradients are **added**.
-# - PyTorch's `grad_fn` graph is such a tape, and `.grad` of a leaf is what has arrived there.
+# - Each node multiplies by its slopes; where paths meet within a pass, gradients are **added**,
+#   because that is the derivative.
+# - What arrives at a leaf is **added** to its `.grad`, pass after pass, until `zero_grad()`.
+# - PyTorch's `grad_fn` graph is such a tape.
 #
-# `teach.progress()` in a new cell shows what you have solved; `teach.progress().export("my.json")`
-# saves it, so download that file before a free server goes to sleep.
+# `teach.progress()` in a new cell shows what you have solved and what is next;
+# `teach.progress().export("my.json")` saves it, so download that file before a free server goes
+# to sleep.

@@ -174,6 +174,10 @@ def mime(asked):
             "n: what do you expect? a number from 0 to 2 (no guess yet)",
         ),
         (Prediction("n", node=True), "n: what do you expect? the name of a node (no guess yet)"),
+        (
+            Prediction("n", choices=[1, 2], question="how many?"),
+            "n: how many? one of: 1, 2 (no guess yet)",
+        ),
     ],
 )
 def test_the_control_says_its_state_in_text(asked, text):
@@ -245,9 +249,9 @@ def test_the_button_without_a_choice_tells_what_is_missing():
     assert "Nothing is chosen." in answer.value
 
 
-def test_a_name_from_the_lesson_is_escaped_in_the_control():
-    title = Prediction("<b>", choices=["a"]).ask().children[0]
-    assert "&lt;b&gt;" in title.value
+def test_name_and_question_are_escaped_in_the_control():
+    title = Prediction("<b>", choices=["a"], question="<i>?").ask().children[0]
+    assert title.value == "<b>&lt;b&gt;</b>: &lt;i&gt;?"
 
 
 def test_guess_and_reveal_are_kept_in_the_progress_file():

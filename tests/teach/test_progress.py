@@ -66,13 +66,15 @@ def test_a_lesson_is_told_whole_and_in_its_own_order():
     tape.overwritten.guess(64)
     tape.overwritten.reveal(48)
     assert progress().show().text.splitlines() == [
-        "2 of 6 done; next: the prediction first_node in 01 A tape of your own",
+        "2 of 8 done; next: the prediction first_node in 01 A tape of your own",
         "",
-        "01 A tape of your own: 2 of 6 done",
+        "01 A tape of your own: 2 of 8 done",
         "open  first_node      prediction  not begun",
         "open  grad_of_a       prediction  not begun",
         "done  overwritten     prediction  you expected 64; it is 48",
         "done  two_paths       exercise    correct, 1 try",
+        "open  two_passes      prediction  not begun",
+        "open  over_passes     exercise    not begun",
         "open  max_rule        exercise    1 try: not yet: your answer is 1; expected 3 values",
         "open  backward_order  exercise    not begun",
     ]

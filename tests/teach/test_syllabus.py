@@ -11,8 +11,16 @@ from autograd_lab.teach.syllabus import syllabus
 def test_the_tasks_of_lesson_01_come_in_the_order_of_the_notebook():
     first = syllabus()[0]
     assert first.title == "01 A tape of your own"
-    names = ["first_node", "grad_of_a", "overwritten", "two_paths", "max_rule", "backward_order"]
-    assert [task.name for task in first.tasks] == names
+    assert [task.name for task in first.tasks] == [
+        "first_node",
+        "grad_of_a",
+        "overwritten",
+        "two_paths",
+        "two_passes",
+        "over_passes",
+        "max_rule",
+        "backward_order",
+    ]
 
 
 def test_every_task_is_an_object_of_its_kind_under_its_own_name():

@@ -1,11 +1,10 @@
 """Lesson 01: each exercise knows its answer and each mistake, for 20 learners."""
 
 import pytest
-import torch
 
 from autograd_lab.teach.exercises import tape
 
-EXERCISES = [tape.two_paths, tape.max_rule, tape.backward_order]
+EXERCISES = [tape.two_paths, tape.over_passes, tape.max_rule, tape.backward_order]
 MISTAKES = [
     pytest.param(exercise, hint, mistake, id=f"{exercise.name}-{number}")
     for exercise in EXERCISES
@@ -46,17 +45,55 @@ def test_the_rule_on_paper_is_the_one_of_torch():
     assert tape.max_rule.check(lambda pairs: [rule(x, y) for x, y in pairs]).ok
 
 
-def test_the_order_can_be_built_in_torch():
+def test_the_gradient_over_passes_is_that_of_paper():
+    gradients = tape.over_passes.data()["gradients"]
+    assert tape.over_passes.check(gradients[2] + gradients[3]).ok
+
+
+def build_order(leaf):
     steps = {
         "AddBackward": lambda x: x + 1,
         "MulBackward": lambda x: x * 2,
         "PowBackward": lambda x: x**2,
     }
-    result = torch.ones(1, requires_grad=True)
     for name in reversed(tape.backward_order.data()["order"]):
-        result = steps[name](result)
-    ran, node = [], result.grad_fn
-    while node.next_functions:
-        ran.append(node.name().rstrip("0123456789"))
-        node = node.next_functions[0][0]
-    assert tape.backward_order.check(ran).ok
+        leaf = steps[name](leaf)
+    return leaf
+
+
+def test_the_order_can_be_built_in_torch():
+    assert tape.backward_order.check(lambda order: tape.nodes_of(build_order)).ok
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda a: ..., "not answered yet"),
+        (lambda a: None, "your function returned None"),
+        (lambda a: a, "your answer has 0 values; expected 3 values: the node that runs first,"),
+        (lambda a: a.item(), "your answer is 1; expected 3 values"),
+        (lambda a: a * 2, "your answer has 1 value (MulBackward); expected 3 values"),
+        (lambda a: ((a - 1) ** 2) / 3, "is 'DivBackward'; another one is right"),
+    ],
+)
+def test_what_a_learner_builds_instead_is_told(build, words):
+    assert words in tape.backward_order.check(lambda order: tape.nodes_of(build)).text
+
+
+def test_nodes_are_those_that_ran_also_where_a_leaf_is_used_twice():
+    assert tape.nodes_of(lambda a: (a * a + a) ** 2) == [
+        "PowBackward",
+        "AddBackward",
+        "MulBackward",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda pairs: [(x, y) for x, y in pairs], "the slope towards x at ("),
+        (lambda pairs: [1.0 for _ in pairs], "expected 2 values: the slope towards x at ("),
+    ],
+)
+def test_a_slope_is_named_with_its_pair(answer, words):
+    assert words in tape.max_rule.check(answer).text

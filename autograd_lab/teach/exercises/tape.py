@@ -9,9 +9,20 @@ from typing import Any
 import torch
 
 from autograd_lab.teach.exercise import Exercise
+from autograd_lab.teach.exercises.ran_nodes import nodes_of
 from autograd_lab.teach.prediction import Prediction
 
-__all__ = ["backward_order", "first_node", "grad_of_a", "max_rule", "overwritten", "two_paths"]
+__all__ = [
+    "backward_order",
+    "first_node",
+    "grad_of_a",
+    "max_rule",
+    "nodes_of",
+    "over_passes",
+    "overwritten",
+    "two_passes",
+    "two_paths",
+]
 
 Pairs = Sequence[tuple[float, float]]
 
@@ -21,6 +32,22 @@ _ORDERS = list(permutations(("AddBackward", "MulBackward", "PowBackward")))
 def _two_numbers(generator: torch.Generator) -> dict[str, Any]:
     a, b = torch.randint(2, 10, (2,), generator=generator).tolist()
     return {"a": float(a), "b": float(b)}
+
+
+def _four_gradients(generator: torch.Generator) -> dict[str, Any]:
+    return {"gradients": torch.randint(1, 10, (4,), generator=generator).double().tolist()}
+
+
+def _grad_at_the_end(gradients: Sequence[float]) -> float:
+    """What torch leaves in .grad after one pass for each gradient, emptied after the second."""
+    w = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.0)
+    for number, gradient in enumerate(gradients, start=1):
+        (w * gradient).backward()
+        if number == 2:
+            optimizer.zero_grad()
+    assert w.grad is not None
+    return w.grad.item()
 
 
 def _three_pairs(generator: torch.Generator) -> dict[str, Any]:
@@ -50,10 +77,16 @@ def _torch_max(pairs: Pairs) -> list[tuple[float, float]]:
 
 
 first_node = Prediction(
-    "first_node", node=["PowBackward", "AddBackward", "MulBackward", "AccumulateGrad"]
+    "first_node",
+    node=["PowBackward", "AddBackward", "MulBackward", "AccumulateGrad"],
+    question="which of PyTorch's nodes runs first in the backward pass?",
 )
-grad_of_a = Prediction("grad_of_a", number=True)
-overwritten = Prediction("overwritten", choices=[64, 48, 16])
+grad_of_a = Prediction("grad_of_a", number=True, question="what is the gradient of a?")
+overwritten = Prediction(
+    "overwritten",
+    choices=[64, 48, 16],
+    question="what does a get if the second replaces the first?",
+)
 
 two_paths = Exercise(
     "two_paths",
@@ -87,6 +120,45 @@ two_paths = Exercise(
         "There is one path to a, with slope b. There are two terms that reach b.",
     ],
     names=lambda a, b: ("the gradient of a", "the gradient of b"),
+)
+
+two_passes = Prediction(
+    "two_passes",
+    choices=[64, 128, "an error"],
+    question="what does .grad of a hold after the second pass?",
+)
+
+over_passes = Exercise(
+    "over_passes",
+    make=_four_gradients,
+    oracle=_grad_at_the_end,
+    wrong=[
+        (
+            "zero_grad() throws away what .grad holds: the first two are gone at the end",
+            lambda gradients: sum(gradients),
+        ),
+        (
+            "the fourth is added to the third: backward() never replaces what .grad holds",
+            lambda gradients: gradients[3],
+        ),
+        (
+            "that is what zero_grad() threw away: two more passes come after it",
+            lambda gradients: sum(gradients[:2]),
+        ),
+        (
+            "zero_grad() empties .grad once; the two passes after it fill it again",
+            lambda gradients: 0.0,
+        ),
+        (
+            "zero_grad() comes after the second pass, so that the second is gone, too",
+            lambda gradients: sum(gradients[1:]),
+        ),
+    ],
+    hints=[
+        "Go through the passes one by one and write down what .grad holds after each.",
+        "Each pass adds its gradient to .grad; zero_grad() starts again from nothing.",
+        "Only the third and the fourth pass come after zero_grad().",
+    ],
 )
 
 max_rule = Exercise(
