@@ -42,7 +42,7 @@ __all__ = [
     "node_name",
     "node_that_made",
     "original_of",
-    "raw_saved",
+    "saved_names",
     "saved_value",
     "sequence_number_of",
     "set_engine_function",
@@ -248,35 +248,28 @@ def members_of(
     return module._parameters, module._buffers, module._modules
 
 
-def raw_saved(node: Any) -> Iterator[tuple[str, str, Any]]:  # noqa: ANN401 (a C++ class without a Python type)
-    """Yield (slot, attribute with its value, torch's SavedTensor) for each tensor a node keeps.
+def saved_names(kind: type) -> tuple[tuple[str, str, str], ...]:
+    """(slot, attribute with torch's SavedTensor, attribute with its value) of a node's class.
 
-    Nothing is unpacked.
+    The attribute holds one SavedTensor or a tuple of them; reading it unpacks nothing.
     """
-    kind = type(node)
-    if issubclass(kind, BackwardCFunction):
-        for number, raw in enumerate(node._raw_saved_tensors or ()):
-            yield f"saved[{number}]", "", raw
-        return
     names = _SLOTS.get(kind)
-    if names is None:
-        found = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-        names = _SLOTS[kind] = tuple((name[11:], name, name[4:]) for name in found)
-    for slot, raw_name, value_name in names:
-        raw = getattr(node, raw_name)
-        if isinstance(raw, (list, tuple)):
-            for number, one in enumerate(raw):
-                yield f"{slot}[{number}]", "", one
-        else:
-            yield slot, value_name, raw
+    if names is not None:
+        return names
+    if issubclass(kind, BackwardCFunction):
+        return _SLOTS_OF_PYTHON
+    found = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+    names = _SLOTS[kind] = tuple((name[11:], name, name[4:]) for name in found)
+    return names
 
 
+_SLOTS_OF_PYTHON = (("saved", "_raw_saved_tensors", ""),)
 # of built-in nodes only: their classes live for ever
 _SLOTS: dict[type, tuple[tuple[str, str, str], ...]] = {}
 
 
 def saved_value(node: Any, value_name: str, raw: Any) -> torch.Tensor | None:  # noqa: ANN401 (C++ classes without a Python type)
-    """The saved tensor behind a slot that `raw_saved` named and no hook packed.
+    """The saved tensor behind a slot that `saved_names` named and no hook packed.
 
     Raises torch's RuntimeError when it was modified in place or freed.
     """

@@ -291,10 +291,19 @@ def test_members_of_a_module_are_its_own_also_those_it_shares():
     assert dict(inner) == {"weight": model.weight, "bias": None}
 
 
+def raw_slots(node):
+    for slot, raw_name, value_name in torch_private.saved_names(type(node)):
+        raw = getattr(node, raw_name)
+        if isinstance(raw, (list, tuple)):
+            yield from ((f"{slot}[{k}]", "", one) for k, one in enumerate(raw))
+        else:
+            yield slot, value_name, raw
+
+
 def slots(node):
     return {
         slot: torch_private.saved_value(node, value_name, raw)
-        for slot, value_name, raw in torch_private.raw_saved(node)
+        for slot, value_name, raw in raw_slots(node)
     }
 
 
@@ -323,13 +332,13 @@ def test_looking_at_saved_tensors_calls_no_hook_of_the_user(x):
     unpacked = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: unpacked.append(t) or t):
         y = x.exp()
-    assert [slot for slot, _, _ in torch_private.raw_saved(y.grad_fn)] == ["result"]
+    assert [slot for slot, _, _ in raw_slots(y.grad_fn)] == ["result"]
     assert unpacked == []
 
 
 def test_a_saved_tensor_that_was_written_raises_torchs_error(x):
     y = x.exp()
-    (_, value_name, raw), *_ = torch_private.raw_saved(y.grad_fn)
+    (_, value_name, raw), *_ = raw_slots(y.grad_fn)
     with torch.no_grad():
         y.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -338,7 +347,7 @@ def test_a_saved_tensor_that_was_written_raises_torchs_error(x):
 
 def test_a_freed_saved_tensor_raises_torchs_error(x):
     y = x.exp()
-    found = list(torch_private.raw_saved(y.grad_fn))
+    found = list(raw_slots(y.grad_fn))
     y.sum().backward()
     with pytest.raises(RuntimeError, match="freed"):
         torch_private.saved_value(y.grad_fn, *found[0][1:])

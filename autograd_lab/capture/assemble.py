@@ -45,7 +45,7 @@ from .places import Place
 from .problems import with_problems
 from .shots import IS_LEAF, IS_PARAMETER, REQUIRES_GRAD
 from .statistics import detail_of, significant
-from .tape import RawNode, RawOp, RawSlot, Tape
+from .tape import RawNode, RawOp, RawSlot, Rows, Tape
 
 __all__ = ["assemble"]
 
@@ -59,12 +59,14 @@ class _Assembler:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
         self.shots = tape.shots
-        self.raw_ops = [RawOp(*facts) for facts in tape.ops]
+        self.measures = tape.shots.measures
+        self.raw_ops = tape.raw_ops()
         self.names = name_tensors(tape, self.raw_ops)
         self.lines: dict[tuple[CodeType, int], SourceLine] = {}
         self.storages: dict[int, int] = {}
         self.snapshots: dict[int, Snapshot] = {}
-        firsts = [row for row, origin in enumerate(self.shots.origins) if row == origin]
+        rows = range(self.shots.row_count)
+        firsts = [row for row in rows if self.shots.origin(row) == row]
         self.tensor_ids = {row: TensorId(number) for number, row in enumerate(firsts)}
         self.confirmed = {raw.made_by for raw in tape.nodes}
         self.made_by = {
@@ -100,8 +102,8 @@ class _Assembler:
             meta=Meta(
                 torch_version=str(torch.__version__),
                 device=devices[0] if devices else "cpu",
-                values=self.shots.values,
-                budget_nbytes=self.shots.budget_nbytes,
+                values=self.measures.values,
+                budget_nbytes=self.measures.budget_nbytes,
             ),
         )
 
@@ -122,7 +124,7 @@ class _Assembler:
         return op if last[0] != raw.sequence_number and op in self.confirmed else None
 
     def _tensor(self, row: int) -> TensorRef:
-        (shape, dtype, device), flags = self.shots.meta(row), self.shots.flags[row]
+        (shape, dtype, device), flags = self.measures.meta(row, row), self.shots.flags(row)
         return TensorRef(
             id=self.tensor_ids[row],
             shape=_sizes(shape),
@@ -135,7 +137,7 @@ class _Assembler:
         )
 
     def _id(self, row: int) -> TensorId:
-        return self.tensor_ids[self.shots.origins[row]]
+        return self.tensor_ids[self.shots.origin(row)]
 
     def _ids(self, rows: Iterable[int]) -> tuple[TensorId, ...]:
         return tuple(map(self._id, rows))
@@ -149,7 +151,7 @@ class _Assembler:
         return self.lines[key]
 
     def _op(self, number: OpId, raw: RawOp, nodes: Sequence[NodeId]) -> Op:
-        module = raw.place.module
+        module, module_type, module_call = raw.place.module or (None, None, None)
         name, qualname = _names_of(raw.function)
         return Op(
             id=number,
@@ -159,9 +161,9 @@ class _Assembler:
             outputs=self._ids(raw.outputs),
             nodes=tuple(nodes),
             node_count=max(raw.end_node, _end_of_last_node(raw)) - raw.first_node,
-            module=module.path if module else None,
-            module_type=module.type_name if module else None,
-            module_call=module.number if module else None,
+            module=module,
+            module_type=module_type,
+            module_call=module_call,
             source=self._line(raw.place),
             is_inplace=raw.is_inplace,
             recomputed=raw.place.is_recomputed,
@@ -181,7 +183,7 @@ class _Assembler:
                 None if node < 0 else Edge(node=NodeId(node), input=position)
                 for node, position in zip(edges[::2], edges[1::2], strict=True)
             ),
-            saved=tuple(self._slot(slot, op) for slot in raw.saved),
+            saved=tuple(self._slot(RawSlot(*slot), op) for slot in raw.saved),
             leaf=None if raw.leaf is None else self._id(raw.leaf),
             made_by=op.id if op else None,
             made_in_pass=None if raw.made_in is None else PassId(raw.made_in[0]),
@@ -213,21 +215,26 @@ class _Assembler:
         known = self.snapshots.get(row)
         if known is not None:
             return known
-        shots, origin = self.shots, self.shots.origins[row]
-        meta, extra, norm = shots.meta(row), shots.extras.get(row), shots.norm(row)
+        measures, origin = self.measures, self.shots.origin(row)
+        shape, extra, norm = (
+            measures.meta(row, origin)[0],
+            measures.extras.get(row),
+            measures.norm(row),
+        )
         picture = None if extra is None else extra.picture
         self.snapshots[row] = snapshot = Snapshot(
             tensor=self.tensor_ids[origin],
-            version=shots.versions[row],
-            numel=math.prod(_sizes(meta[0])),
+            version=self.shots.version(row),
+            numel=math.prod(_sizes(shape)),
             norm=None if norm is None else significant(norm),
-            finite=shots.is_finite(row),
-            note=shots.note(row),
+            finite=measures.is_finite(row),
+            note=measures.note(row),
             detail=detail_of(picture) if picture is not None and picture.is_fetched else None,
         )
         return snapshot
 
-    def _some(self, rows: Iterable[int | None]) -> tuple[Snapshot | None, ...]:
+    def _some(self, rows: Rows) -> tuple[Snapshot | None, ...]:
+        rows = rows if isinstance(rows, tuple) else (rows,)
         return tuple(None if row is None else self._snapshot(row) for row in rows)
 
     def _events(self, raw: tuple[Any, ...]) -> list[Event]:
@@ -245,7 +252,7 @@ class _Assembler:
                     BackwardStarted(
                         pass_id=number,
                         roots=tuple(roots),
-                        grad_outputs=self._some(grads),
+                        grad_outputs=self._some(tuple(grads)),
                         accumulates=accumulates,
                         retain_graph=retain,
                         create_graph=create,
@@ -277,7 +284,7 @@ class _Assembler:
             case "accumulated":
                 number, node, added, after = facts
                 started = NodeStarted(
-                    pass_id=number, node=node, grad_outputs=self._some([added]), **when
+                    pass_id=number, node=node, grad_outputs=self._some(added), **when
                 )
                 events = self._finished(number, node, (), (added, None, after), when)
                 return [started, *map(_with_doubt, events)]
@@ -325,7 +332,7 @@ class _Assembler:
         self,
         number: PassId,
         node: NodeId,
-        rows: Iterable[int | None],
+        rows: Rows,
         grad: tuple[int | None, int | None, int | None] | None,
         when: dict[str, Any],
     ) -> list[Event]:
@@ -337,7 +344,7 @@ class _Assembler:
         if leaf in self.names:
             for row in (grad[1], grad[2]):
                 if row is not None:
-                    self.names.setdefault(self.shots.origins[row], f"{self.names[leaf]}.grad")
+                    self.names.setdefault(self.shots.origin(row), f"{self.names[leaf]}.grad")
         added, before, after = self._some(grad)
         accumulated = GradAccumulated(
             pass_id=number,

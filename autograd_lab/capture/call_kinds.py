@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["CallKind", "kind_of", "writes_in_place"]
+__all__ = ["BUILT_IN", "CallKind", "kind_of", "writes_in_place"]
 
 PropertyRead = type(torch.Tensor.requires_grad.__get__)  # pyright: ignore[reportAttributeAccessIssue]
-LASTING = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, PropertyRead)
+BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, PropertyRead)
 VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 NO_OPS = frozenset(
     {
@@ -75,7 +75,7 @@ def kind_of(func: Callable[..., Any]) -> CallKind:
     if kind is None:
         kind = _classify(func)
         home = getattr(func, "__module__", None) or ""
-        if isinstance(func, LASTING) or (home.startswith("torch.") and _is_global(func)):
+        if isinstance(func, BUILT_IN) or (home.startswith("torch.") and _is_global(func)):
             _KINDS[func] = kind
     return kind
 

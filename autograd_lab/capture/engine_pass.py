@@ -1,8 +1,7 @@
-"""Turn one engine call into tape entries: walk its graph, hook each node, unhook."""
+"""Turn one engine call into tape entries: hook each node of its graph, unhook."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 import threading
 from collections.abc import Sequence
@@ -10,18 +9,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.autograd.function import BackwardCFunction
 
 from autograd_lab import torch_private
 
-from .saved_slots import read_slots
+from .graph_walk import meet_graph
+from .places import Place
 from .shots import GRADIENT
-from .tape import SAME_ELEMENTS, RawNode, Tape, ThreadState, in_one_line
+from .tape import SAME_ELEMENTS, RawNode, Rows, Tape, ThreadState, in_one_line
 
 __all__ = ["Pass"]
 
 Grads = tuple[torch.Tensor | None, ...]
-ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 
 class Pass:
@@ -38,7 +36,6 @@ class Pass:
         self.is_over = False
         self.keeps_graph = False
         self.creates_graph = False
-        self.may_nest = False  # Python code or an unpack hook may call the engine again
         self.flags: int | None = None
         self.accumulating: dict[int, int | None] = {}
         self.made_from: dict[int, int] = {}
@@ -67,7 +64,7 @@ class Pass:
             starts = [_node_of(root) for root in roots]
             ids = self._hook_graph([node for node in starts if node is not None])
             rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
-            place = tape.places.locate(sys._getframe(2), in_backward=False)
+            place = Place(*tape.places.locate(sys._getframe(2), in_backward=False))
             accumulates = bool(options.get("accumulate_grad", True))
             facts = (self.number, ids, rows, accumulates, bool(retain), self.creates_graph, place)
             tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
@@ -130,99 +127,34 @@ class Pass:
             else None
         )
 
-    def _hook_graph(self, starts: list[Any]) -> list[int]:
-        tape, ids, order = self.tape, self._ids, []
-        stack = starts[::-1]
-        while stack:
-            node = stack.pop()
-            if node in ids:
-                continue
-            nexts = node.next_functions
-            ids[node] = self._node_id(node)
-            order.append((node, nexts))
-            for target, _ in reversed(nexts):
-                if target is not None and target not in ids:
-                    stack.append(target)
-        for node, nexts in order:
-            number = ids[node]
-            raw = tape.nodes[number]
-            if raw.edges is None:
-                edges: list[int] = []
-                for target, position in nexts:
-                    edges.append(-1 if target is None else ids[target])
-                    edges.append(position)
-                raw.edges = tuple(edges)
-                if raw.leaf is None:
-                    raw.saved = read_slots(node, self.shots)
-            raw.is_open = isinstance(node, BackwardCFunction) or any(
-                slot.packed_by is not None for slot in raw.saved
-            )
-            self.may_nest |= raw.is_open
-        for node, _ in order:
-            self._hook(node, ids[node], tape.nodes[ids[node]])
+    def _hook_graph(self, starts: Sequence[Any]) -> list[int]:
+        tape, nodes = self.tape, self.tape.nodes
+        ids = self._ids
+        meet_graph(tape, starts, ids, self.number, self.state.index, keeps_graph=self.keeps_graph)
+        # Python code or an unpack hook may call the engine again
+        may_nest = any(nodes[number].is_open for number in ids.values())
+        for node, number in ids.items():
+            self._hook(node, number, nodes[number], may_nest)
         return [ids[node] for node in starts]
 
-    def _node_id(self, node: Any) -> int:  # noqa: ANN401 (a C++ class without a Python type)
-        """The recorder's number of a node, new at the first meeting.
-
-        Where the graph is kept, the node keeps that number in its metadata.
-        """
-        tape = self.tape
-        name = torch_private.node_name(node)
-        number = len(tape.nodes)
-        if name == ACCUMULATE:
-            leaf = self.shots.origins[self.shots.identify(node.variable)]
-            known = tape.accumulators.setdefault(leaf, number)
-            if known == number:
-                tape.nodes.append(RawNode(name, -1, leaf))
-            return known
-        metadata = node.metadata
-        if tape.has_retained and (known := metadata.get(tape.node_key)) is not None:
-            return known
-        made_by, sequence_number = metadata.get(tape.op_key), torch_private.sequence_number_of(node)
-        key = self.state.index, sequence_number
-        known = tape.by_sequence.get(key)
-        if known is not None and tape.nodes[known].name == name:
-            raw = tape.nodes[known]
-            is_another = raw.in_pass == self.number or made_by not in (None, raw.made_by)
-            if not is_another:  # a graph that kept nothing may run twice without being retained
-                raw.in_pass = self.number
-                for slot in read_slots(node, self.shots) if raw.saved else ():
-                    if slot.problem is not None:
-                        tape.refused.append((self.number, known, slot.name, slot.problem))
-                return known
-        raw = RawNode(name, sequence_number)
-        raw.made_by, raw.in_pass, raw.thread = made_by, self.number, self.state.index
-        tape.by_sequence[key] = number
-        raw.made_in = tape.made_in.get(key)
-        if isinstance(node, BackwardCFunction):
-            raw.defined_at = _definition(type(node))
-        tape.nodes.append(raw)
-        if self.keeps_graph:
-            metadata[tape.node_key] = number
-        return number
-
-    def _hook(self, node: Any, number: int, raw: RawNode) -> None:  # noqa: ANN401
+    def _hook(self, node: Any, number: int, raw: RawNode, may_nest: bool) -> None:  # noqa: ANN401
         """A post-hook on each node, and a pre-hook where something can happen before the node ends.
 
         That is accumulation, Python code, a user's unpack hook, nodes made by a node
         (create_graph). For the others the start is written with the end.
         """
-        variable = node.variable if raw.leaf is not None else None
-        needs_start = (
-            self.creates_graph
-            or raw.is_open
-            or (variable is not None and (self.may_nest or variable.grad is not None))
-        )
-        register_prehook, register_hook = type(node).register_prehook, type(node).register_hook
-        if needs_start:
-            self._handles.append(register_prehook(node, partial(self.started, number, variable)))
-            self._handles.append(register_hook(node, partial(self.finished, number, variable)))
-        elif variable is not None:
-            self._handles.append(register_hook(node, partial(self.accumulated, number, variable)))
+        kind, handles, variable = type(node), self._handles, None
+        if raw.leaf is not None:
+            variable = node.variable
+            needs_start = self.creates_graph or may_nest or variable.grad is not None
+            after = partial(self.accumulated, number, variable)
         else:
-            keeps_elements = raw.name in SAME_ELEMENTS
-            self._handles.append(register_hook(node, partial(self.ran, number, keeps_elements)))
+            needs_start = self.creates_graph or raw.is_open
+            after = partial(self.ran, number, raw.name in SAME_ELEMENTS)
+        if needs_start:
+            handles.append(kind.register_prehook(node, partial(self.started, number, variable)))
+            after = partial(self.finished, number, variable)
+        handles.append(kind.register_hook(node, after))
 
     def state_of_hook(self) -> ThreadState | None:
         """The state of the thread in which a hook fires.
@@ -241,7 +173,8 @@ class Pass:
         state = self.state_of_hook()
         if state is None:
             return
-        rows, before = (), None
+        rows: Rows = ()
+        before = None
         try:
             with torch_private.unseen():
                 rows = self._shoot(grad_outputs)
@@ -271,12 +204,14 @@ class Pass:
             first = self.made_from.pop(number, 1 << 62)
             for made in range(first, torch_private.autograd_sequence_number()):
                 self.tape.made_in[state.index, made] = self.number, number
-        rows, added, after = (), None, None
+        rows: Rows = ()
+        added, after = None, None
         try:
             with torch_private.unseen():
                 rows = self._shoot(grad_inputs)
                 if variable is not None:
-                    added = self._shoot(grad_outputs)[0]
+                    received = grad_outputs[0]
+                    added = None if received is None else self.shots.shoot(received, self.flags)
                     if (grad := variable.grad) is not None:
                         after = self.shots.shoot(grad)
         except Exception as error:
@@ -318,25 +253,28 @@ class Pass:
         state = self.state_of_hook()
         if state is None:
             return
-        received = rows = ()
+        received: Rows = ()
+        rows: Rows = ()
         try:
             with torch_private.unseen():
                 received = self._shoot(grad_outputs)
-                source, grad = received[0], grad_inputs[0] if keeps_elements else None
-                if source is None or grad is None:
-                    rows = self._shoot(grad_inputs)
+                if keeps_elements and type(received) is int and grad_inputs[0] is not None:
+                    grad, base = grad_inputs[0], grad_outputs[0]
+                    rows = self.shots.shoot_view(grad, base, received, self.flags)
                 else:
-                    rows = (self.shots.shoot_view(grad, grad_outputs[0], source, self.flags),)
+                    rows = self._shoot(grad_inputs)
         except Exception as error:
             self.tape.failed(error)
-        facts = (self.number, number, received, rows)
-        self.tape.events.append(("node ran", state.index, state.inside, *facts))
+        inside = state.open_nodes[-1] if state.open_nodes else None
+        self.tape.events.append(
+            ("node ran", state.index, inside, self.number, number, received, rows)
+        )
 
-    def _shoot(self, grads: Grads) -> tuple[int | None, ...]:
+    def _shoot(self, grads: Grads) -> Rows:
         shoot, flags = self.shots.shoot, self.flags
         if len(grads) == 1:
-            (grad,) = grads
-            return (None if grad is None else shoot(grad, flags),)
+            grad = grads[0]
+            return None if grad is None else shoot(grad, flags)
         return tuple([None if grad is None else shoot(grad, flags) for grad in grads])
 
 
@@ -361,12 +299,3 @@ def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
 def _accumulator(leaf: torch.Tensor) -> Any:  # noqa: ANN401
     """The AccumulateGrad node of a leaf that is itself a root."""
     return torch.autograd.graph.get_gradient_edge(leaf).node
-
-
-def _definition(kind: type) -> tuple[str, int] | None:
-    """File and line of a Python Function's backward."""
-    forward = torch_private.forward_class_of(kind)
-    code = getattr(
-        inspect.unwrap(getattr(forward, "backward", None) or (lambda: None)), "__code__", None
-    )
-    return (code.co_filename, code.co_firstlineno) if code else None

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
-from .call_kinds import CallKind, kind_of, writes_in_place
+from .call_kinds import BUILT_IN, CallKind, kind_of, writes_in_place
 from .places import Place, global_name, is_silent, user_frame
 from .shots import IS_PARAMETER
 from .tape import SAME_ELEMENTS, Tape
@@ -27,23 +27,8 @@ __all__ = ["FunctionTap"]
 HANDING_OVER = handle_torch_function.__code__
 ATTENTION = torch.nn.functional.multi_head_attention_forward
 
-
-Fresh = list[tuple[int, tuple[int | str, ...]]]
-
-
-class Call(NamedTuple):
-    """One call that returned; `inputs` and `fresh` are what `_before_call` met."""
-
-    func: Callable[..., Any]
-    kind: CallKind
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    output: Any
-    before: int
-    after: int
-    is_inplace: bool
-    inputs: list[int]
-    fresh: Fresh
+Position = tuple[int | str, ...]
+Fresh = list[tuple[int, Position]]
 
 
 class FunctionTap(TorchFunctionMode):
@@ -92,20 +77,28 @@ class FunctionTap(TorchFunctionMode):
                 "the source lines in its graph are the recorder's. Trace before the block."
             )
             return func(*args, **(kwargs or {}))
-        kind, kwargs = kind_of(func), kwargs or {}
+        kwargs = kwargs or {}
+        kind = kind_of(func)
         if not kind.is_op:
             if kind.lends_memory:
                 self._before_lending()
             return func(*args, **kwargs)
-        inplace = writes_in_place(kind, args, kwargs)
-        met = self._before_call(args, kwargs, inplace, sys._getframe(1))
+        is_inplace = writes_in_place(kind, args, kwargs)
+        inputs, fresh = self._before_call(args, kwargs, is_inplace, sys._getframe(1))
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
         try:
             with torch_private.unseen():
-                call = Call(func, kind, args, kwargs, output, before, after, inplace, *met)
-                self._write(call, sys._getframe(1))
+                if isinstance(output, torch.Tensor):
+                    outputs: Sequence[torch.Tensor] = (output,)
+                else:
+                    outputs = list(_tensors_in(output))
+                    if not outputs and is_inplace:  # `y[0] = x` returns nothing
+                        outputs = list(_tensors_in(args[:1]))
+                if outputs or after != before:
+                    facts = (inputs, fresh, before, after, is_inplace)
+                    self._write(func, kind, args, kwargs, outputs, facts, sys._getframe(1))
         except Exception as error:
             self.tape.failed(error)
         return output
@@ -125,93 +118,113 @@ class FunctionTap(TorchFunctionMode):
         Returns their rows, and those among them whose value was taken just now. They are measured
         at once: the call may write into them, as batch norm does into its running statistics.
         """
-        tape, inputs, fresh = self.tape, [], []
+        tape = self.tape
+        inputs: list[int] = []
+        fresh: Fresh = []
         try:
             with torch_private.unseen():
                 if torch_private.functorch_is_active():
                     tape.shots.may_be_wrapped = True
                 if not is_silent(frame.f_code):
-                    for position, tensor in _positions(args, kwargs):
-                        row = tape.shots.current(tensor)
-                        if row is None:
-                            row = self._meet_input(tensor, position, frame, fresh)
-                        inputs.append(row)
+                    current = tape.shots.current
+                    for key, value in (
+                        (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args)
+                    ):
+                        if isinstance(value, torch.Tensor):
+                            row = current(value)
+                            if row is None:
+                                row = self._meet_input(value, (key,), frame, fresh)
+                            inputs.append(row)
+                        elif isinstance(value, (list, tuple, dict)):
+                            for position, tensor in _positions(key, value):
+                                row = current(tensor)
+                                if row is None:
+                                    row = self._meet_input(tensor, position, frame, fresh)
+                                inputs.append(row)
             if inplace:
                 tape.shots.before_writing()
-            elif any(not tape.shots.flags[row] & IS_PARAMETER for row, _ in fresh):
+            elif fresh and any(not tape.shots.flags(row) & IS_PARAMETER for row, _ in fresh):
                 tape.shots.flush()
         except Exception as error:
             tape.failed(error)
         return inputs, fresh
 
-    def _write(self, call: Call, frame: FrameType) -> None:
+    def _write(
+        self,
+        func: Callable[..., Any],
+        kind: CallKind,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        outputs: Sequence[torch.Tensor],
+        facts: tuple[list[int], Fresh, int, int, bool],
+        frame: FrameType,
+    ) -> None:
+        """Write down one call that returned.
+
+        facts  the rows of its inputs, those met just now, its sequence numbers from and to, and
+               whether it wrote in place
+        """
         tape, shots = self.tape, self.tape.shots
-        output = call.output
-        outputs = (output,) if isinstance(output, torch.Tensor) else list(_tensors_in(output))
-        if not outputs and call.is_inplace:  # `y[0] = x` returns nothing
-            outputs = list(_tensors_in(call.args[:1]))
-        if tape.is_over or (not outputs and call.after == call.before):
-            return
-        if outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0]):
+        inputs, fresh, before, after, is_inplace = facts
+        if tape.is_over or (
+            outputs and type(outputs[0]) is not torch.Tensor and torch_private.is_traced(outputs[0])
+        ):
             return
         state = tape.thread()
         place = tape.places.locate(frame, in_backward=bool(state.passes))
-        if place.is_initialiser:
+        code, optimizer, is_initialiser = place[0], place[3], place[4]
+        if is_initialiser:
             return
-        if place.optimizer is not None:
-            self._write_optimizer_call(state.index, state.inside, place, call.args)
+        if optimizer is not None:
+            self._write_optimizer_call(state.index, state.inside, Place(*place), args)
             return
         number, last_node, node = len(tape.ops), None, None
         if outputs:
             node = torch_private.node_that_made(outputs[0])
-            if node is not None and torch_private.sequence_number_of(node) >= call.before:
-                last_node = torch_private.sequence_number_of(node), torch_private.node_name(node)
-        if call.kind.is_uninitialised:
+            if node is not None:
+                last = torch_private.sequence_number_of(node)
+                if last >= before:
+                    last_node = last, torch_private.node_name(node)
+        if kind.is_uninitialised:
             rows = [shots.leave_out(tensor, "memory not written yet") for tensor in outputs]
-        elif last_node is not None and len(call.inputs) == 1 and last_node[1] in SAME_ELEMENTS:
-            rows = [shots.shoot_view(tensor, call.args[0], call.inputs[0]) for tensor in outputs]
+        elif last_node is not None and len(inputs) == 1 and last_node[1] in SAME_ELEMENTS:
+            rows = [shots.shoot_view(tensor, args[0], inputs[0]) for tensor in outputs]
         else:
             rows = [shots.shoot(tensor) for tensor in outputs]
-        if (
-            call.func is ATTENTION
-            and not call.kwargs.get("training")
-            and not outputs[0].requires_grad
-        ):
+        if func is ATTENTION and not kwargs.get("training") and not outputs[0].requires_grad:
             tape.not_seen["fused attention"] = (
                 "In eval mode without grad, torch may run attention as one fused kernel. Any "
                 "recording switches that off: outputs differ by about 5e-7, and it is slower."
             )
-        storages = [_storage(tensor) for tensor in outputs] if call.is_inplace else ()
-        is_direct = _caller(frame, call.func) is place.code
         tape.events.append(("op", state.index, state.inside, number))
         tape.ops.append(
             (
-                call.func,
+                func,
                 place,
-                call.inputs,
+                inputs,
                 rows,
                 state.index,
-                call.before,
-                call.after,
+                before,
+                after,
                 last_node,
-                call.is_inplace,
-                is_direct,
-                call.fresh,
-                storages,
+                is_inplace,
+                _caller(frame, func) is code,
+                fresh,
+                [_storage(tensor) for tensor in outputs] if is_inplace else (),
             )
         )
         if last_node is not None and node is not None:
             node.metadata[tape.op_key] = number
 
     def _meet_input(
-        self, tensor: torch.Tensor, position: tuple[int | str, ...], frame: FrameType, fresh: Fresh
+        self, tensor: torch.Tensor, position: Position, frame: FrameType, fresh: Fresh
     ) -> int:
         """The row of an input whose present value is not on the tape.
 
         At `values="none"` parameters stay unmeasured: they are no outputs of the recorded calls.
         """
         tape, shots = self.tape, self.tape.shots
-        if not shots.keeps_values and isinstance(tensor, torch.nn.Parameter):
+        if not shots.measures.keeps_values and isinstance(tensor, torch.nn.Parameter):
             row = shots.find(tensor)
             if row is None:
                 row = shots.identify(tensor)
@@ -219,7 +232,7 @@ class FunctionTap(TorchFunctionMode):
             return row
         row = shots.shoot(tensor)
         fresh.append((row, position))
-        origin = shots.origins[row]
+        origin = shots.origin(row)
         name = global_name(user_frame(frame), tensor) if origin not in tape.tensor_names else None
         if name is not None:
             tape.tensor_names[origin] = name
@@ -230,7 +243,7 @@ class FunctionTap(TorchFunctionMode):
     ) -> None:
         shots, events = self.tape.shots, self.tape.events
         written = {
-            shots.origins[shots.identify(tensor)]
+            shots.origin(shots.identify(tensor))
             for tensor in _tensors_in(args[:1])
             if isinstance(tensor, torch.nn.Parameter)
         }
@@ -243,6 +256,8 @@ class FunctionTap(TorchFunctionMode):
 
 def _caller(frame: FrameType, func: Callable[..., Any]) -> CodeType | None:
     """The code that called the function; torch's Python functions hand themselves over to modes."""
+    if isinstance(func, BUILT_IN):
+        return frame.f_code
     inner = getattr(func, "__code__", None)
     caller: FrameType | None = frame
     while caller is not None and (caller.f_code is HANDING_OVER or caller.f_code is inner):
@@ -250,23 +265,15 @@ def _caller(frame: FrameType, func: Callable[..., Any]) -> CodeType | None:
     return None if caller is None else caller.f_code
 
 
-def _positions(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[tuple[tuple[int | str, ...], torch.Tensor]]:
-    """Tensors among the arguments, with where they stand: (1,), (0, 2), ("weight",)."""
-    found: list[tuple[tuple[int | str, ...], torch.Tensor]] = []
-    for first, value in (*enumerate(args), *kwargs.items()) if kwargs else enumerate(args):
-        if isinstance(value, torch.Tensor):
-            found.append(((first,), value))
-        elif isinstance(value, (list, tuple)):
-            for number, item in enumerate(value):
-                if isinstance(item, torch.Tensor):
-                    found.append(((first, number), item))
-                elif isinstance(item, (list, tuple, dict)):
-                    found.extend(((first, number), tensor) for tensor in _tensors_in(item))
-        elif isinstance(value, dict):
-            found.extend(((first,), tensor) for tensor in _tensors_in(value))
-    return found
+def _positions(first: int | str, value: Any) -> Iterator[tuple[Position, torch.Tensor]]:  # noqa: ANN401
+    """Tensors inside an argument, with where they stand: (0, 2), ("weight",)."""
+    if isinstance(value, dict):
+        for tensor in _tensors_in(value):
+            yield (first,), tensor
+        return
+    for number, item in enumerate(value):
+        for tensor in _tensors_in(item):
+            yield (first, number), tensor
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever a call takes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -18,20 +18,20 @@ def name_tensors(tape: Tape, ops: Sequence[RawOp]) -> dict[int, str]:
     Of the calls on one line, the last one's output gets the variable that the line assigns to.
     """
     names, last = dict(tape.tensor_names), {}
-    origins = tape.shots.origins
+    origin = tape.shots.origin
     for op in ops:
         code, instruction = op.place.code, op.place.instruction
         if code is None:
             continue
         for row, position in op.new_inputs:
-            if origins[row] not in names and (name := _input_name(op, position)) is not None:
-                names[origins[row]] = name
+            if origin(row) not in names and (name := _input_name(op, position)) is not None:
+                names[origin(row)] = name
         before = last.get(code)
         if before is not None and _where(before) != (instruction, op.place.module):
-            _name_output(before, origins, names)
+            _name_output(before, origin, names)
         last[code] = op
     for op in last.values():
-        _name_output(op, origins, names)
+        _name_output(op, origin, names)
     return names
 
 
@@ -54,8 +54,8 @@ def _input_name(op: RawOp, position: tuple[int | str, ...]) -> str | None:
     return None
 
 
-def _name_output(op: RawOp, origins: list[int], names: dict[int, str]) -> None:
-    if op.outputs and origins[op.outputs[0]] not in names and op.place.code is not None:
+def _name_output(op: RawOp, origin: Callable[[int], int], names: dict[int, str]) -> None:
+    if op.outputs and origin(op.outputs[0]) not in names and op.place.code is not None:
         name = target_name(op.place.code, op.place.instruction)
         if name is not None:
-            names[origins[op.outputs[0]]] = name
+            names[origin(op.outputs[0])] = name

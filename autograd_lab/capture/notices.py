@@ -45,13 +45,13 @@ def _missing(tape: Tape, nodes: Sequence[GradNode]) -> Iterator[tuple[str, str]]
             "block, on another thread, or in scripted or C++ code. Gradients are recorded there, "
             "source lines are not.",
         )
-    shots = tape.shots
-    if shots.refused_count:
-        tensors = "1 tensor" if shots.refused_count == 1 else f"{shots.refused_count} tensors"
+    measures = tape.shots.measures
+    if measures.refused_count:
+        tensors = "1 tensor" if measures.refused_count == 1 else f"{measures.refused_count} tensors"
         yield (
             "budget",
-            f"The values of {tensors} were not kept: the budget of {shots.budget_nbytes} bytes is "
-            "used up. Their norms are here; give record(max_bytes=...) more to keep the values.",
+            f"The values of {tensors} were not kept: the budget of {measures.budget_nbytes} bytes "
+            "is used up. Their norms are here; give record(max_bytes=...) more to keep the values.",
         )
     if not tape.events:
         yield (

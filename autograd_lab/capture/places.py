@@ -22,7 +22,7 @@ from autograd_lab.torch_private import MODULE_CALL, members_of
 
 from .expressions import callee
 
-__all__ = ["ModuleCall", "Place", "Places", "global_name", "is_silent", "user_frame"]
+__all__ = ["ModuleCall", "Place", "PlaceFields", "Places", "global_name", "is_silent", "user_frame"]
 
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
@@ -33,12 +33,10 @@ USER, LIBRARY, OPTIMIZER, INITIALISER, CHECKPOINT = range(5)
 _NUMBERS = itertools.count()
 
 
-class ModuleCall(NamedTuple):
-    """One call of one module: its path as in `named_modules`, and which of its calls, from 1."""
+ModuleCall = tuple[str, str, int]
+"""One call of one module: its path as in `named_modules`, its type, which of its calls, from 1."""
 
-    path: str
-    type_name: str
-    number: int
+PlaceFields = tuple[CodeType | None, int, ModuleCall | None, str | None, bool, bool, int]
 
 
 class Place(NamedTuple):
@@ -63,8 +61,8 @@ class Places:
     entry: CodeType | None = None
     has_scripted: bool = False
     _paths: dict[int, str] = field(default_factory=dict)
-    _parameters: dict[nn.Parameter, str] = field(default_factory=dict)
-    _buffers: dict[torch.Tensor, str] = field(default_factory=dict)
+    _parameters: dict[int, tuple[str, nn.Parameter]] = field(default_factory=dict)
+    _buffers: dict[int, tuple[str, torch.Tensor]] = field(default_factory=dict)
     _modules: list[nn.Module] = field(default_factory=list)
     _calls: dict[str, int] = field(default_factory=dict)
     _steps: int = 0
@@ -74,33 +72,33 @@ class Places:
         """Learn the paths of a module tree; the tree is held until `forget`."""
         self._modules.append(module)  # ids stay valid while their modules live
         stack = [(prefix, module)]
-        paths = self._paths
+        paths, parameters, buffers = self._paths, self._parameters, self._buffers
         while stack:
             path, child = stack.pop()
-            if id(child) not in paths:
-                paths[id(child)] = path
-                self.has_scripted |= isinstance(child, torch.jit.ScriptModule)
-                dot = f"{path}." if path else ""
-                parameters, buffers, modules = members_of(child)
-                children: list[tuple[str, nn.Module]] = []
-                for name, parameter in parameters.items():
-                    if parameter is not None:
-                        self._parameters.setdefault(parameter, dot + name)
-                for name, buffer in buffers.items():
-                    if buffer is not None:
-                        self._buffers.setdefault(buffer, dot + name)
-                for name, inner in modules.items():
-                    if inner is not None:
-                        children.append((dot + name, inner))
-                stack.extend(reversed(children))
+            if id(child) in paths:
+                continue
+            paths[id(child)] = path
+            if isinstance(child, torch.jit.ScriptModule):
+                self.has_scripted = True
+            dot = f"{path}." if path else ""
+            own_parameters, own_buffers, modules = members_of(child)
+            for name, parameter in own_parameters.items():
+                if parameter is not None and id(parameter) not in parameters:
+                    parameters[id(parameter)] = dot + name, parameter
+            for name, buffer in own_buffers.items():
+                if buffer is not None and id(buffer) not in buffers:
+                    buffers[id(buffer)] = dot + name, buffer
+            if modules:
+                inner = [(dot + name, one) for name, one in modules.items() if one is not None]
+                stack.extend(reversed(inner))
 
     def named_parameters(self) -> Iterable[tuple[str, nn.Parameter]]:
         """The parameters of all trees; one that several modules share has the first one's name."""
-        return ((name, parameter) for parameter, name in self._parameters.items())
+        return self._parameters.values()
 
     def named_buffers(self) -> Iterable[tuple[str, torch.Tensor]]:
         """The buffers of all trees, likewise."""
-        return ((name, buffer) for buffer, name in self._buffers.items())
+        return self._buffers.values()
 
     def forget(self) -> None:
         """Let go of the modules."""
@@ -109,25 +107,35 @@ class Places:
         self._buffers.clear()
         self._paths.clear()
 
-    def locate(self, frame: FrameType | None, *, in_backward: bool) -> Place:
-        """The place of a call made from `frame`.
+    def locate(self, frame: FrameType | None, *, in_backward: bool) -> PlaceFields:
+        """The place of a call made from `frame`, as Place's fields.
 
         Inside a backward the whole stack is read, to see recomputation by checkpointing.
         """
         code, instruction, module, optimizer = None, 0, None, None
         is_initialiser = is_recomputed = False
-        step, kinds = 0, _KINDS
+        step, entry = 0, self.entry
         while frame is not None:
             here = frame.f_code
-            kind = kinds.get(here.co_filename)
+            if here is MODULE_CALL:
+                if module is None:
+                    module = self._module_call(frame)
+                    if code is not None and not in_backward and module is not None:
+                        break
+                frame = frame.f_back
+                continue
+            kind = _KINDS.get(here.co_filename)
             if kind is None:
                 kind = _kind(here.co_filename)
             if kind == USER:
                 if code is None:
                     code, instruction = here, frame.f_lasti
-            elif here is MODULE_CALL:
-                if module is None:
-                    module = self._module_call(frame)
+                if not in_backward and (module is not None or here is entry):
+                    break
+            elif kind == LIBRARY:
+                pass
+            elif in_backward and kind == CHECKPOINT:
+                is_recomputed = True
             elif code is None and kind == OPTIMIZER:
                 if here.co_name == "step" and isinstance(
                     owner := frame.f_locals.get("self"), torch.optim.Optimizer
@@ -135,12 +143,8 @@ class Places:
                     optimizer, step = type(owner).__name__, self._step_number(frame)
             elif code is None and kind == INITIALISER:
                 is_initialiser = True
-            elif in_backward and kind == CHECKPOINT:
-                is_recomputed = True
-            if not in_backward and code is not None and (module is not None or here is self.entry):
-                break
             frame = frame.f_back
-        return Place(code, instruction, module, optimizer, is_initialiser, is_recomputed, step)
+        return code, instruction, module, optimizer, is_initialiser, is_recomputed, step
 
     def _module_call(self, frame: FrameType) -> ModuleCall | None:
         local: Any = frame.f_locals
@@ -148,14 +152,14 @@ class Places:
         if call is not None:
             return call
         module = local.get("self")
-        if not isinstance(module, nn.Module):
-            return None
         path = self._paths.get(id(module))
         if path is None:
+            if not isinstance(module, nn.Module):
+                return None
             self._meet_root(module, frame)
             path = self._paths.get(id(module), type(module).__name__)
         number = self._calls[path] = self._calls.get(path, 0) + 1
-        local[self._mark] = call = ModuleCall(path, type(module).__name__, number)
+        local[self._mark] = call = path, type(module).__name__, number
         return call
 
     def _step_number(self, frame: FrameType) -> int:

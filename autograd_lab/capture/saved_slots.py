@@ -11,43 +11,62 @@ import torch
 from autograd_lab import torch_private
 
 from .shots import Shots
-from .tape import RawSlot
+from .tape import RawSlot, SlotFields
 
 __all__ = ["read_slots"]
 
 
-def read_slots(node: Any, shots: Shots) -> Sequence[RawSlot]:  # noqa: ANN401 (a C++ class)
-    """The node's saved tensors: shape, version and bytes, never the tensor itself.
+def read_slots(node: Any, shots: Shots) -> Sequence[SlotFields]:  # noqa: ANN401 (a C++ class)
+    """The node's saved tensors, as RawSlot's fields: shape, version and bytes, never the tensor.
 
     The caller has switched off torch functions. Only a tensor that was ever written in place is
     unpacked, to hear whether torch will refuse it.
     """
-    slots: list[RawSlot] = []
-    for name, value_name, raw in torch_private.raw_saved(node):
-        hook = raw.unpack_hook
-        if hook is not None:
-            packed_by = getattr(hook, "__qualname__", type(hook).__qualname__)
-            slots.append(RawSlot(name, packed_by=packed_by.replace(".<locals>", "")))
-            continue
-        tensor = raw.data
-        if tensor is None:  # not needed, or freed
-            problem = _refusal(node, value_name, raw)
-            if problem is not None:
-                slots.append(RawSlot(name, problem=problem))
-            continue
-        if type(tensor) is not torch.Tensor and torch_private.has_own_dispatch(type(tensor)):
-            slots.append(RawSlot(name, dtype=tensor.dtype, tensor=shots.find(tensor)))
-            continue  # its sizes are its own affair: a NestedTensor has none
-        try:
-            version = tensor._version
-        except RuntimeError:  # an inference tensor has none
-            version = None
-        problem = _refusal(node, value_name, raw) if version else None
-        storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
-        nbytes = tensor.numel() * tensor.itemsize
-        row, shape, dtype = shots.find(tensor), tensor.shape, tensor.dtype
-        slots.append(RawSlot(name, shape, dtype, version, nbytes, storage, row, None, problem))
-    return slots or ()
+    names = torch_private.saved_names(type(node))
+    if not names:
+        return ()
+    slots: list[SlotFields] = []
+    for name, raw_name, value_name in names:
+        raw = getattr(node, raw_name)
+        if isinstance(raw, (list, tuple)):
+            for number, one in enumerate(raw):
+                _read(node, f"{name}[{number}]", "", one, shots, slots)
+        elif raw is not None:
+            _read(node, name, value_name, raw, shots, slots)
+    return slots
+
+
+def _read(
+    node: Any,  # noqa: ANN401
+    name: str,
+    value_name: str,
+    raw: Any,  # noqa: ANN401
+    shots: Shots,
+    slots: list[SlotFields],
+) -> None:
+    hook = raw.unpack_hook
+    if hook is not None:
+        packed_by = getattr(hook, "__qualname__", type(hook).__qualname__)
+        slots.append(RawSlot(name, packed_by=packed_by.replace(".<locals>", "")))
+        return
+    tensor = raw.data
+    if tensor is None:  # not needed, or freed
+        problem = _refusal(node, value_name, raw)
+        if problem is not None:
+            slots.append(RawSlot(name, problem=problem))
+        return
+    row = shots.find(tensor)
+    if type(tensor) is not torch.Tensor and torch_private.has_own_dispatch(type(tensor)):
+        slots.append(RawSlot(name, dtype=tensor.dtype, tensor=row))
+        return  # its sizes are its own affair: a NestedTensor has none
+    try:
+        version = tensor._version
+    except RuntimeError:  # an inference tensor has none
+        version = None
+    problem = _refusal(node, value_name, raw) if version else None
+    storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
+    nbytes = tensor.numel() * tensor.itemsize
+    slots.append((name, tensor.shape, tensor.dtype, version, nbytes, storage, row, None, problem))
 
 
 def _refusal(node: Any, value_name: str, raw: Any) -> str | None:  # noqa: ANN401

@@ -24,6 +24,8 @@ __all__ = [
     "RawNode",
     "RawOp",
     "RawSlot",
+    "Rows",
+    "SlotFields",
     "Tape",
     "ThreadState",
     "in_one_line",
@@ -101,38 +103,36 @@ class RawSlot(NamedTuple):
     problem: str | None = None
 
 
-class RawNode:
-    """One grad_fn.
+SlotFields = tuple[Any, ...]
+"""RawSlot's fields: a plain tuple is quicker to make."""
 
-    `edges` is None until its graph was walked, then node, input, node, input, ...: -1 for no edge.
+Rows = int | None | tuple[int | None, ...]
+"""Rows of a node's gradients; a single one stands alone, None is no gradient."""
+
+
+class RawNode:
+    """One grad_fn, whose attributes are set only where they differ.
+
+    edges     None until its graph was walked, then node, input, node, input, ...: -1 for no edge
+    made_by   the call that marked it
+    in_pass   the last pass that met it, in thread `thread`
+    is_open   something else can happen while it runs
+    made_in   the pass and node that made it
     """
 
-    __slots__ = (
-        "defined_at",
-        "edges",
-        "in_pass",
-        "is_open",
-        "leaf",
-        "made_by",
-        "made_in",
-        "name",
-        "saved",
-        "sequence_number",
-        "thread",
-    )
+    sequence_number = -1
+    leaf: int | None = None
+    edges: Sequence[int] | None = None
+    saved: Sequence[SlotFields] = ()
+    made_by: int | None = None
+    in_pass = 0
+    thread = 0
+    is_open = False
+    made_in: tuple[int, int] | None = None
+    defined_at: tuple[str, int] | None = None
 
-    def __init__(self, name: str, sequence_number: int, leaf: int | None = None) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.made_by: int | None = None  # the call that marked it
-        self.in_pass = 0  # the last pass that met it
-        self.is_open = False  # something else can happen while it runs
-        self.thread = 0  # of that pass
-        self.sequence_number = sequence_number
-        self.leaf = leaf
-        self.edges: tuple[int, ...] | None = None
-        self.saved: Sequence[RawSlot] = ()
-        self.made_in: tuple[int, int] | None = None
-        self.defined_at: tuple[str, int] | None = None
 
 
 class ThreadState:
@@ -161,7 +161,7 @@ class Tape:
         self.shots = Shots(values, budget_nbytes)
         self.places = Places()
         self.events: list[tuple[Any, ...]] = []
-        self.ops: list[tuple[Any, ...]] = []  # RawOp's fields
+        self.ops: list[tuple[Any, ...]] = []  # RawOp's fields, the place as Place's
         self.nodes: list[RawNode] = []
         self.tensor_names: dict[int, str] = {}  # by the tensor's first row
         self.parameters: list[int] = []  # rows that are measured only where NaN or Inf turned up
@@ -197,17 +197,20 @@ class Tape:
         """
         for name, parameter in self.places.named_parameters():
             row = self.shots.identify(parameter)
-            self.tensor_names.setdefault(self.shots.origins[row], name)
+            self.tensor_names.setdefault(self.shots.origin(row), name)
         for name, buffer in self.places.named_buffers():
             row = self.shots.find(buffer)
             if row is not None:
-                self.tensor_names.setdefault(self.shots.origins[row], name)
+                self.tensor_names.setdefault(self.shots.origin(row), name)
+
+    def raw_ops(self) -> list[RawOp]:
+        """The calls by the names of their fields."""
+        return [RawOp(function, Place(*place), *facts) for function, place, *facts in self.ops]
 
     def _masked(self) -> set[int]:
         """Rows in which Inf stands on purpose: what `masked_fill(-inf)` and its like returned."""
         masked: set[int] = set()
-        for facts in self.ops if self.shots.bad_rows else ():
-            op = RawOp(*facts)
+        for op in self.raw_ops() if self.shots.measures.bad_rows else ():
             if getattr(op.function, "__name__", "") in MASKING:
                 masked.update(op.outputs)
         return masked
@@ -236,13 +239,13 @@ class Tape:
             with torch_private.unseen():
                 self.meet_parameters()
                 self.shots.flush()
-                if not set(self.shots.bad_rows) <= self._masked():
+                if not set(self.shots.measures.bad_rows) <= self._masked():
                     self.parameter_shots = self.shots.measure_unchanged(self.parameters)
             self.shots.finish()
         except Exception as error:
             self.failed(error)
-        if self.shots.fault is not None:
-            self.failed(self.shots.fault)
+        if self.shots.measures.fault is not None:
+            self.failed(self.shots.measures.fault)
 
     def forget(self) -> None:
         """Let go of everything that belongs to the user's program; may be called again."""

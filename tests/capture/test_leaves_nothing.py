@@ -16,7 +16,16 @@ import torch
 from torch import nn
 
 import autograd_lab as al
-from autograd_lab.capture import engine_pass, engine_tap, function_tap, places, shots, tape
+from autograd_lab.capture import (
+    engine_pass,
+    engine_tap,
+    function_tap,
+    graph_walk,
+    measures,
+    places,
+    shots,
+    tape,
+)
 from autograd_lab.recording import BackwardStarted, NodeFinished
 from tests.capture.programs import batch, grads, small_net
 from tests.capture.running import reasons
@@ -359,13 +368,13 @@ FAULTS = [
     (shots.Shots, "flush"),
     (shots.Shots, "before_writing"),
     (shots.Shots, "finish"),
-    (shots.Shots, "_measure_together"),
+    (measures.Measures, "_measure_together"),
     (tape.Tape, "meet_parameters"),
     (places.Places, "locate"),
     (function_tap.FunctionTap, "_write"),
     (engine_pass.Pass, "_hook_graph"),
     (engine_pass.Pass, "end"),
-    (engine_pass, "read_slots"),
+    (graph_walk, "read_slots"),
 ]
 
 
