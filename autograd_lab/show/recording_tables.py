@@ -1,4 +1,4 @@
-"""Turn a recording into tables of words: forward calls, backward steps, rules, saved tensors."""
+"""Turn a recording into tables of words: forward calls, backward steps, saved tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from .words import PLAIN, Words, amount, amounts, is_bad
 
 __all__ = [
     "backward_table",
-    "formula_table",
     "forward_table",
     "optimizer_lines",
     "problem_line",
@@ -134,27 +133,6 @@ def saved_table(recording: Recording, words: Words) -> Table:
         column("note", width=60),
     )
     return Table(caption="Saved tensors, by node", columns=columns, rows=tuple(rows))
-
-
-def formula_table(recording: Recording) -> Table:
-    """The rules by which nodes turn grad_outputs into grad_inputs, once for each kind of node."""
-    rules: dict[tuple[str, str], int] = {}
-    for node in recording.nodes:
-        if node.formula:
-            key = (node.short_name, node.formula)
-            rules[key] = rules.get(key, 0) + 1
-    rows = [
-        (name, line, f"{times}" if number == 0 else "")
-        for (name, formula), times in sorted(rules.items())
-        for number, line in enumerate(formula.splitlines())
-    ]
-    columns = (
-        column("node", code=True, width=32),
-        column("gradient of each input", code=True, width=90),
-        column("nodes with this rule", number=True),
-    )
-    caption = "Rules of the nodes, from torch's derivative formulas"
-    return Table(caption=caption, columns=columns, rows=tuple(rows))
 
 
 def optimizer_lines(recording: Recording) -> list[str]:

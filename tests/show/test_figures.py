@@ -19,7 +19,7 @@ def test_the_title_is_the_product_of_the_gains():
     figure = flow_figure(flows.steady(10, 0.3))
     assert (
         figure.figure.get_suptitle()
-        == "Gradient shrinks 5.2 decades from the last layer to the first"
+        == "Gradient shrinks 5.2 decades from layers.9.act to layers.0.linear"
     )
 
 
