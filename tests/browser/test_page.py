@@ -75,10 +75,11 @@ def test_the_body_never_scrolls_sideways(open_page, pages, name, width):
     assert needed <= there
 
 
+@pytest.mark.parametrize("width", [400, 1024])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["problems", "nan"])
-def test_all_words_are_readable(open_page, pages, name, theme):
-    page, _ = open_page(pages[name], theme=theme)
+@pytest.mark.parametrize("name", ["problems", "nan", "failed"])
+def test_all_words_are_readable(open_page, pages, name, theme, width):
+    page, _ = open_page(pages[name], theme=theme, width=width)
     texts = page.evaluate(TEXTS)
     assert len(texts) > 80
     assert [one for one in texts if one["contrast"] < 4.5] == []
