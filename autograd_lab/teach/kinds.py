@@ -69,7 +69,8 @@ def advice(mine: object, right: object) -> str:
     """What to do about a value of the wrong kind, where that is clear; else nothing."""
     wants_numbers = isinstance(right, torch.Tensor | np.ndarray | np.generic | Number)
     if mine is None:
-        return "a .grad is None until backward() has reached its leaf" if wants_numbers else ""
+        late = "a .grad is None until backward() has reached its leaf"
+        return late if wants_numbers else "is `return` missing?"
     if isinstance(mine, str):
         return "write numbers without quotes" if wants_numbers and _is_number(mine) else ""
     if isinstance(mine, set | frozenset):

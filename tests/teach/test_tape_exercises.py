@@ -93,6 +93,7 @@ def test_nodes_are_those_that_ran_also_where_a_leaf_is_used_twice():
     [
         (lambda pairs: [(x, y) for x, y in pairs], "the slope towards x at ("),
         (lambda pairs: [1.0 for _ in pairs], "expected 2 values: the slope towards x at ("),
+        (lambda pairs: [None for _ in pairs], "; is `return` missing?"),
     ],
 )
 def test_a_slope_is_named_with_its_pair(answer, words):
