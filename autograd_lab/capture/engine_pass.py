@@ -13,7 +13,7 @@ import torch
 from autograd_lab import torch_private
 
 from .graph_walk import meet_graph
-from .places import Place
+from .places import Place, place_of_error
 from .shots import GRADIENT
 from .tape import SAME_ELEMENTS, RawNode, Rows, Tape, ThreadState, in_one_line
 
@@ -85,14 +85,15 @@ class Pass:
             for node in self._ids:
                 node.metadata.pop(self.tape.node_key, None)
                 node.metadata.pop(self.tape.op_key, None)
-        failed_in, text = None, None
+        failed_in, text, place = None, None, None
         if self.error is not None:
             failed_in, text = self._failed_node(), in_one_line(self.error)
+            place = place_of_error(self.error.__traceback__)
         self._handles.clear()
         self._ids.clear()
         del self.state.open_nodes[self.depth :]
         self.error = None
-        facts = (self.number, text, failed_in)
+        facts = (self.number, text, failed_in, place)
         self.tape.events.append(("backward finished", self.state.index, self.state.inside, *facts))
         self.shots.flush()
 

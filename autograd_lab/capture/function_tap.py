@@ -230,6 +230,8 @@ class FunctionTap(TorchFunctionMode):
                 row = shots.identify(tensor)
                 tape.parameters.append(row)
             return row
+        if tape.pass_count and shots.find(tensor) is None:
+            tape.recognise_grad(tensor)
         row = shots.shoot(tensor)
         fresh.append((row, position))
         origin = shots.origin(row)

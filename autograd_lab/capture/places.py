@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +22,16 @@ from autograd_lab.torch_private import MODULE_CALL, members_of
 
 from .expressions import callee
 
-__all__ = ["ModuleCall", "Place", "PlaceFields", "Places", "global_name", "is_silent", "user_frame"]
+__all__ = [
+    "ModuleCall",
+    "Place",
+    "PlaceFields",
+    "Places",
+    "global_name",
+    "is_silent",
+    "place_of_error",
+    "user_frame",
+]
 
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
@@ -205,6 +214,17 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and _kind(frame.f_code.co_filename) != USER:
         frame = frame.f_back
     return frame
+
+
+def place_of_error(traceback: TracebackType | None) -> Place | None:
+    """The innermost of the user's lines that an exception came through."""
+    place = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if _kind(code.co_filename) == USER:
+            place = Place(code, traceback.tb_lasti, None, None, False, False)
+        traceback = traceback.tb_next
+    return place
 
 
 def global_name(frame: FrameType | None, value: object) -> str | None:

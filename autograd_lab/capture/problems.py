@@ -65,6 +65,7 @@ def with_problems(
                     found.append(_with_cure(event, raised))
             case OpCalled():
                 raised.after_op(event)
+                spent.after_op(event)
                 found += non_finite.after_op(event)
             case BackwardStarted():
                 raised.after_backward_started(event)

@@ -46,6 +46,8 @@ class Raised:
         started = self.started.get(event.pass_id)
         node = None if event.node is None else self.wording.nodes[event.node]
         where = f" in {self.wording.node(node)}" if node else ""
+        if event.source is not None:
+            where = f"{where} at {event.source.place}"
         line = event.source or (node.source if node else None)
         if line is None and started is not None:
             line = started.source
@@ -54,8 +56,9 @@ class Raised:
         return replace(event, text=f"{text}. {cure}" if cure else text, source=line)
 
     def _of_block(self, event: ProblemSeen) -> ProblemSeen:
-        parts = [event.text]
-        if event.source is None and self.called:
+        at = f", at {event.source.place}" if event.source else ""
+        parts = [f"{event.text}{at}"]
+        if self.called:
             parts.append(f"The last call that returned: {self.wording.call(self.called[-1])}")
         if cure := cure_of_error(event.text):
             parts.append(cure.rstrip("."))

@@ -18,7 +18,7 @@ from autograd_lab.recording import Recording
 from .assemble import assemble
 from .engine_tap import EngineTap
 from .function_tap import FunctionTap
-from .places import user_frame
+from .places import place_of_error, user_frame
 from .tape import Tape, in_one_line
 
 __all__ = ["Recorder", "record", "record_step"]
@@ -184,7 +184,8 @@ class Recorder:
             self._state = "ended"
             if error is not None:
                 text = f"The block ended with {in_one_line(error)}"
-                self._tape.events.append(("exception", 0, None, text))
+                place = place_of_error(traceback)
+                self._tape.events.append(("exception", 0, None, text, place))
 
     def _meet_model(self, model: nn.Module) -> None:
         tape = self._tape

@@ -138,6 +138,15 @@ class Shots:
             return row
         return self.shoot(tensor, flags)
 
+    def recognise(self, tensor: torch.Tensor, row: int) -> None:
+        """Take a tensor for the one of `row`: torch made it anew, as it does for `.grad`."""
+        self._refs[row] = ref(tensor)
+        self._last[id(tensor)] = row
+
+    def tensor(self, row: int) -> torch.Tensor | None:
+        """The tensor itself, while the program holds it."""
+        return self._refs[row]()
+
     def leave_out(self, tensor: torch.Tensor, why: str) -> int:
         """Give a tensor a row without a measurement, and the reason."""
         row = self.identify(tensor)

@@ -12,6 +12,7 @@ from autograd_lab.recording import (
     GradNode,
     NodeId,
     Op,
+    OpCalled,
     OpId,
     ProblemSeen,
     SavedSlot,
@@ -31,7 +32,12 @@ class SpentGraphs:
 
     def __init__(self, wording: Wording, writes: Sequence[tuple[int, OpId]]) -> None:
         self.wording, self.writes = wording, writes
+        self.called = -1
         self.told: set[tuple[NodeId, str]] = set()
+
+    def after_op(self, event: OpCalled) -> None:
+        """Remember the last call: a later one wrote too late to be to blame."""
+        self.called = event.op
 
     def after_backward_started(self, event: BackwardStarted) -> list[ProblemSeen]:
         """What the nodes of this pass can't have: each that was modified, all freed in one line."""
@@ -87,10 +93,10 @@ class SpentGraphs:
         return f"{self.wording.node(node)} needs its saved {slot.name}, which was {slot.problem}"
 
     def _writer(self, storage: int | None, after: OpId | None) -> Op | None:
-        """The last in-place call on a storage since the node was made."""
+        """The last in-place call on a storage between the node and this backward."""
         found = [
             op
             for written, op in self.writes
-            if written == storage and (after is None or op > after)
+            if written == storage and op <= self.called and (after is None or op > after)
         ]
         return self.wording.ops[found[-1]] if found and storage is not None else None

@@ -177,6 +177,8 @@ class Tape:
         self.not_seen: dict[str, str] = {}
         self.pass_count = 0
         self.has_retained = False
+        self._grads: dict[int, tuple[int, int]] = {}
+        self._grads_of_pass = 0
         self.is_over = False
         self._thread_numbers = itertools.count()
         self._local = threading.local()
@@ -202,6 +204,31 @@ class Tape:
             row = self.shots.find(buffer)
             if row is not None:
                 self.tensor_names.setdefault(self.shots.origin(row), name)
+
+    def recognise_grad(self, tensor: torch.Tensor) -> None:
+        """Notice that the program reads the `.grad` that a backward wrote.
+
+        Torch hands out another Python object for it than the hook of the leaf saw.
+        """
+        if not tensor.is_leaf or tensor.requires_grad:
+            return
+        if self._grads_of_pass != self.pass_count:
+            self._grads_of_pass, self._grads = self.pass_count, self._find_grads()
+        row, leaf = self._grads.get(id(tensor), (0, None))
+        variable = None if leaf is None else self.shots.tensor(leaf)
+        if variable is not None and variable.grad is tensor:
+            self.shots.recognise(tensor, row)
+
+    def _find_grads(self) -> dict[int, tuple[int, int]]:
+        """The row of each leaf's `.grad` after the last pass, and the leaf's, by id."""
+        found: dict[int, tuple[int, int]] = {}
+        for kind, _, _, *facts in self.events:
+            if kind in ("accumulated", "node finished") and facts[-1] is not None:
+                leaf = self.nodes[facts[1]].leaf
+                variable = None if leaf is None else self.shots.tensor(leaf)
+                if leaf is not None and variable is not None and variable.grad is not None:
+                    found[id(variable.grad)] = facts[-1], leaf
+        return found
 
     def raw_ops(self) -> list[RawOp]:
         """The calls by the names of their fields."""

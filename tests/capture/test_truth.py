@@ -456,3 +456,21 @@ def test_every_recording_comes_back_from_its_file(tmp_path):
     path = rec.recording.save(tmp_path / "step.json")
 
     assert al.load_recording(path) == rec.recording
+
+
+def test_a_grad_that_the_program_reads_is_the_one_that_backward_wrote():
+    net = nn.Linear(3, 2)
+    with al.record(net) as rec:
+        net(torch.ones(4, 3)).sum().backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        net.bias.grad.norm()
+    recording = rec.recording
+    written = {
+        event.leaf: event.after for event in recording.events if isinstance(event, GradAccumulated)
+    }
+    read = [op.inputs for op in recording.ops if op.name == "_foreach_norm"]
+    assert set(read[0]) == {shot.tensor for shot in written.values()}
+    names = {recording.tensors[tensor].name for tensor in read[0]}
+    assert names == {"weight.grad", "bias.grad"}
+    (last,) = (op for op in recording.ops if op.name == "norm" and op.source.text.count("bias"))
+    assert recording.tensors[last.inputs[0]].name == "bias.grad"

@@ -519,3 +519,43 @@ def test_formulas_are_torchs_own_words():
     assert formula_of("PowBackward1") == formula_of("PowBackward1_copy")
     assert formula_of("NoSuchBackward0") is None
     assert rule_of("GeneratedBackwardFor_lab_scale_defaultBackward") is None
+
+
+def test_a_write_after_the_backward_is_not_to_blame():
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        h = x.exp()
+        h.mul_(2)
+        with pytest.raises(RuntimeError, match="inplace"):
+            h.sum().backward()
+        with torch.no_grad():
+            h.add_(1)
+    found = problem(rec.recording, "saved tensor modified")
+    assert rec.recording.ops[found.op].name == "mul_"
+
+
+def test_an_exception_in_forward_names_the_line_that_raised():
+    with pytest.raises(RuntimeError, match="matrix"), al.record() as rec:
+        torch.mm(torch.ones(3), torch.ones(3))
+    found = problem(rec.recording, "exception")
+    assert found.source.text.strip() == "torch.mm(torch.ones(3), torch.ones(3))"
+    assert found.source.place in found.text
+
+
+def test_an_exception_in_a_custom_backward_names_the_line_that_raised():
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.no_such_method()
+
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(AttributeError), al.record() as rec:
+        Broken.apply(x).sum().backward()
+    found = problem(rec.recording, "exception")
+    assert found.source.text.strip() == "return g.no_such_method()"
+    assert found.source.place in found.text
+    assert "BrokenBackward" in found.text
