@@ -29,7 +29,7 @@ __all__ = ["Progress", "progress"]
 Entries = dict[str, dict[str, Any]]
 
 _OTHERS = "other tasks"
-_LONGEST = 90  # characters of a verdict in the table
+_LONGEST = 56  # characters of a verdict in the table
 
 
 class Progress:

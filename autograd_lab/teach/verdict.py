@@ -9,6 +9,8 @@ __all__ = ["Verdict"]
 
 # Okabe-Ito; the words and the mark say the same without them.
 _GREEN, _ORANGE = "#009E73", "#D55E00"
+# JupyterLab would break a long line of <pre> inside a word.
+_LINES = "margin:4px 0 0 0;white-space:pre-wrap;word-break:normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -44,6 +46,6 @@ class Verdict:
         name = f'<span aria-hidden="true">{mark}</span> <strong>{html.escape(self.name)}</strong>'
         body = f"{name}: {html.escape(headline)}"
         if rest:
-            body += f'<pre style="margin:4px 0 0 0">{html.escape(rest)}</pre>'
+            body += f'<pre style="{_LINES}">{html.escape(rest)}</pre>'
         style = f"border-left:4px solid {colour};padding:2px 10px;margin:4px 0"
         return f'<div style="{style}">{body}</div>'

@@ -101,7 +101,7 @@ def test_what_was_solved_and_then_broken_says_both():
 
 def test_a_long_verdict_is_cut_in_the_table():
     remember("exercise", Verdict(name="x", text="long " * 60), tried=True)
-    assert max(map(len, progress().show().text.splitlines())) < 130
+    assert max(map(len, progress().show().text.splitlines())) < 100
 
 
 def test_all_done_has_no_next(folder, monkeypatch):

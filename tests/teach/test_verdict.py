@@ -22,6 +22,10 @@ def test_html_escapes_name_text_and_details():
     assert "&lt;b&gt;" in shown
 
 
+def test_long_lines_break_between_words():
+    assert "white-space:pre-wrap;word-break:normal" in Verdict(name="n", text="a\nb").html
+
+
 @pytest.mark.parametrize("ok", [True, False])
 def test_html_holds_the_words_of_the_text(ok):
     verdict = Verdict(name="cube", text="headline", ok=ok)
