@@ -1,6 +1,7 @@
 """Turn a recording into boxes and lines: a forward lane, and one lane for each backward pass.
 
-All lanes share rows and columns, so a backward node stands on the row of the call that made it.
+All lanes share rows and columns: a backward node stands on the row of the call that made it, and
+where one call made several, they stand on the rows around it.
 Units are CSS px for text of 12 px.
 """
 

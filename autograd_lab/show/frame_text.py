@@ -175,9 +175,11 @@ def _received(frame: Frame) -> tuple[Snapshot | None, ...]:
 
 
 def _node(node: GradNode) -> list[str]:
-    rule = node.formula.splitlines() if node.formula else []
-    lines = [f"{'rule' if number == 0 else '':<8} {text}" for number, text in enumerate(rule)]
-    return [*lines, *_source(node.source)]
+    rule = [f"rule     {node.rule}"] if node.rule else []
+    formula = node.formula.splitlines() if node.formula else []
+    word = "in torch" if rule else "rule"
+    lines = [f"{'' if number else word:<8} {text}" for number, text in enumerate(formula)]
+    return [*rule, *lines, *_source(node.source)]
 
 
 def _source(source: SourceLine | None) -> list[str]:

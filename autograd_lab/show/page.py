@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from autograd_lab.recording import Recording
-from autograd_lab.replay import Cursor
+from autograd_lab.replay import Cursor, require_recording
 
 from .numbers import count, format_nbytes
 from .page_parts import flow_section, graph_section, source_section, tables_section
@@ -28,6 +28,7 @@ def to_html(recording: Recording, path: str | os.PathLike[str]) -> Path:
     The page needs no script, no network and no other file. It is written whole under another name
     first, so a crash leaves the old file.
     """
+    require_recording(recording, "to_html")
     path = Path(path)
     data = page_html(recording).encode()
     path.parent.mkdir(parents=True, exist_ok=True)

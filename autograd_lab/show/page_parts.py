@@ -33,9 +33,9 @@ GROWN = 1.25
 PANE_VH = 75  # a little less than the pane's height in page.css
 SIDEWAYS = "The {} is wider than this window: scroll it sideways →"
 READING = (
-    "Blue runs down: the forward calls in order. Orange runs up: the backward nodes, each on the "
-    "row of the call that made it. Green boxes are leaves; a gradient ends there, in .grad. Point "
-    "at a box for its numbers and its rule."
+    "Blue runs down: the forward calls in order. Orange runs up: the backward nodes, each beside "
+    "the call that made it; where one call made several, they follow each other up. Green boxes "
+    "are leaves; a gradient ends there, in .grad. Point at a box for its numbers and its rule."
 )
 
 

@@ -57,3 +57,14 @@ def test_every_frame_of_every_recording_has_a_text(name):
     for step in range(0, len(cursor), max(len(cursor) // 40, 1)):
         text = describe(cursor.seek(step))
         assert text.startswith(f"Step {step} of {len(recording.events)}, ")
+
+
+def test_the_plain_rule_stands_before_torchs_formula():
+    recording = recordings.scalar()
+    nodes = [replace(node, rule="d = g * (the other factor)") for node in recording.nodes]
+    text = describe(frame_at(replace(recording, nodes=tuple(nodes)), 7))
+    assert (
+        "  rule     d = g * (the other factor)\n"
+        "  in torch self: g * other\n"
+        "           other: g * self\n"
+    ) in text
