@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from .cursor import Cursor
 from .flow import FlowFinding, FlowRow, GradientFlow, ParameterRow, gradient_flow
-from .frame import Frame, SavedAlive, frame_at
+from .frame import Frame, SavedAlive, frame_at, whole_number
 from .given import require_recording
-from .layout import GraphLayout, Lane, PlacedEdge, PlacedNode, layout_graph
+from .insides import GraphView, layout_views
+from .layout import GraphLayout, Lane, PlacedEdge, PlacedNode, collector_paused, layout_graph
+from .match import known_modules, known_names, module_of
 
 __all__ = [
     "Cursor",
@@ -15,13 +17,20 @@ __all__ = [
     "Frame",
     "GradientFlow",
     "GraphLayout",
+    "GraphView",
     "Lane",
     "ParameterRow",
     "PlacedEdge",
     "PlacedNode",
     "SavedAlive",
+    "collector_paused",
     "frame_at",
     "gradient_flow",
+    "known_modules",
+    "known_names",
     "layout_graph",
+    "layout_views",
+    "module_of",
     "require_recording",
+    "whole_number",
 ]

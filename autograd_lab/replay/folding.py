@@ -14,7 +14,7 @@ from autograd_lab.recording import Recording
 
 from .cells import Cell, CellGraph
 
-__all__ = ["box_count", "fold"]
+__all__ = ["Folded", "box_count", "fold"]
 
 LONGEST_PERIOD = 16
 _DIGITS = re.compile(r"\d+")
@@ -30,6 +30,13 @@ class _Run(NamedTuple):
     times: int = 1
 
 
+class Folded(NamedTuple):
+    """A graph with the cells of the one before that each of its cells stands for."""
+
+    graph: CellGraph
+    members: list[list[int]]
+
+
 def box_count(cells: Iterable[Cell]) -> int:
     """Boxes that these cells are drawn as."""
     return sum(
@@ -39,18 +46,30 @@ def box_count(cells: Iterable[Cell]) -> int:
     )
 
 
-def fold(graph: CellGraph, recording: Recording, max_nodes: int) -> CellGraph:
-    """Return a graph of at most `max_nodes` boxes, or of one fold where that is too few."""
+def fold(
+    graph: CellGraph, recording: Recording, max_nodes: int, *, is_inside: bool = False
+) -> Folded:
+    """Return a graph of at most `max_nodes` boxes, or of one fold where that is too few.
+
+    is_inside  the graph is what one fold hides: it is never folded into that one again, rather
+               drawn with more boxes
+    """
+    whole = Folded(graph, [[number] for number in range(len(graph.cells))])
     if box_count(graph.cells) <= max_nodes:
-        return graph
+        return whole
     folder = _Folder(graph, recording)
     fits = [
-        (count, runs) for runs in folder.foldings() if (count := folder.count(runs)) <= max_nodes
+        (count, runs)
+        for runs in folder.foldings()
+        if (count := folder.count(runs)) <= max_nodes and not (is_inside and len(runs) < 2)
     ]
     if fits:
         _, best = max(fits, key=lambda fit: (fit[0], any(run.times > 1 for run in fit[1])))
         return folder.folded(best, absorb_shared=False)
-    return folder.folded(folder.stretches(max_nodes), absorb_shared=True)
+    stretches = folder.stretches(max_nodes)
+    if is_inside and len(stretches) < 2:
+        return whole
+    return folder.folded(stretches, absorb_shared=True)
 
 
 class _Folder:
@@ -106,7 +125,7 @@ class _Folder:
                 total += 1 + sum(map(len, cells[number].lanes.values()))
         return total + sum(map(len, lanes)) + sum(ops)
 
-    def folded(self, runs: Sequence[_Run], *, absorb_shared: bool) -> CellGraph:
+    def folded(self, runs: Sequence[_Run], *, absorb_shared: bool) -> Folded:
         """The graph in which each run is one cell with the leaves and inputs that only it uses."""
         cells = self.graph.cells
         run_of = _run_of(runs, len(self.sequence))
@@ -128,11 +147,12 @@ class _Folder:
             pairs = ((number_of[before], number_of[after]) for before, after in links)
             return {pair: None for pair in pairs if pair[0] < pair[1]}
 
-        return CellGraph(
+        folded = CellGraph(
             cells=[cell for _, _, cell in new],
             links=list(moved(self.graph.links)),
             forward=set(moved(self.graph.forward)),
         )
+        return Folded(folded, [sorted(olds) for _, olds, _ in new])
 
     def _by(self, key: Callable[[Cell], str | None]) -> list[_Run]:
         """Runs of neighbours with the same key and epoch; cells without a key stay alone."""

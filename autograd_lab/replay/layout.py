@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,7 +23,15 @@ from .folding import fold
 from .placing import place
 from .routes import BOX_HEIGHT, ROW_GAP, ROW_HEIGHT, SIDE, Router
 
-__all__ = ["GraphLayout", "Lane", "PlacedEdge", "PlacedNode", "layout_graph"]
+__all__ = [
+    "GraphLayout",
+    "Lane",
+    "PlacedEdge",
+    "PlacedNode",
+    "collector_paused",
+    "drawn",
+    "layout_graph",
+]
 
 MARGIN = 16.0  # of a lane, where the longest lines run
 LANE_GAP = 24.0
@@ -106,16 +114,23 @@ def layout_graph(recording: Recording, *, max_nodes: int | None = 300) -> GraphL
     Calls that take no part in a graph (optimizer, metrics) are left out. Later training steps stand
     below earlier ones.
     """
-    with _collector_paused():
+    with collector_paused():
         graph, passes = cells_of(recording)
         if max_nodes is not None:
-            graph = fold(graph, recording, max_nodes)
+            graph = fold(graph, recording, max_nodes).graph
         boxes = boxes_of(graph, recording)
-        return _Drawing(recording, graph, boxes, passes).layout()
+        return drawn(recording, graph, boxes, dict(enumerate(passes, start=1)))
+
+
+def drawn(
+    recording: Recording, graph: CellGraph, boxes: Sequence[Box], passes: Mapping[int, PassId]
+) -> GraphLayout:
+    """Place the boxes of a graph; passes: that of each lane to draw beside the forward lane."""
+    return _Drawing(recording, graph, boxes, passes).layout()
 
 
 @contextmanager
-def _collector_paused() -> Generator[None]:
+def collector_paused() -> Generator[None]:
     """Keep Python's cycle collector from running inside the block.
 
     A layout of 5000 calls makes 100 000 small objects at once and no cycle. The collector would
@@ -138,15 +153,19 @@ class _Drawing:
         recording: Recording,
         graph: CellGraph,
         boxes: Sequence[Box],
-        passes: Sequence[PassId],
+        passes: Mapping[int, PassId],
     ) -> None:
         self.recording = recording
         self.graph = graph
         self.boxes = boxes
         rows, widths = _sizes(boxes, len(graph.cells))
-        placing = place(widths, graph.links, [cell.epoch for cell in graph.cells])
+        epochs = sorted({cell.epoch for cell in graph.cells})
+        floor_of = {epoch: floor for floor, epoch in enumerate(epochs)}  # none is empty
+        floors = [floor_of[cell.epoch] for cell in graph.cells]
+        placing = place(widths, graph.links, floors)
         self.placing = placing
         self.lanes = _lanes(passes, max(math.ceil(placing.width) + 2 * MARGIN, LEAST_LANE_WIDTH))
+        lane_x = {lane.index: lane.x for lane in self.lanes}
         heights = [1] * (max(placing.layer, default=-1) + 1)
         for layer, count in zip(placing.layer, rows, strict=True):
             heights[layer] = max(heights[layer], count)
@@ -156,7 +175,7 @@ class _Drawing:
         self.sides = [x - width / 2 + SIDE / 2 for x, width in zip(placing.x, widths, strict=True)]
         for box in boxes:
             box.layer = placing.layer[box.cell]
-            box.x = round(self.lanes[box.lane].x + MARGIN + placing.x[box.cell], 1)
+            box.x = round(lane_x[box.lane] + MARGIN + placing.x[box.cell], 1)
             box.top = self.tops[box.layer] + box.offset * ROW_HEIGHT
 
     def layout(self) -> GraphLayout:
@@ -240,15 +259,11 @@ def _edge(
     return PlacedEdge(source=source.key, target=target.key, points=points, kind=kind)
 
 
-def _lanes(passes: Sequence[PassId], width: float) -> tuple[Lane, ...]:
-    titles = ["forward", *(f"backward {pass_id}" for pass_id in passes)]
-    return tuple(
-        Lane(
-            index=index,
-            title=title,
-            x=index * (width + LANE_GAP),
-            width=width,
-            pass_id=passes[index - 1] if index else None,
+def _lanes(passes: Mapping[int, PassId], width: float) -> tuple[Lane, ...]:
+    lanes = [Lane(index=0, title="forward", x=0.0, width=width)]
+    for number, (index, pass_id) in enumerate(passes.items(), start=1):
+        x = number * (width + LANE_GAP)
+        lanes.append(
+            Lane(index=index, title=f"backward {pass_id}", x=x, width=width, pass_id=pass_id)
         )
-        for index, title in enumerate(titles)
-    )
+    return tuple(lanes)
