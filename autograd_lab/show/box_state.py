@@ -20,8 +20,8 @@ from autograd_lab.recording import (
 )
 from autograd_lab.replay import GraphLayout, PlacedEdge, PlacedNode, frame_at
 
+from .bad_steps import BadSteps
 from .passes import NodeRun, backward_passes
-from .words import is_bad
 
 __all__ = ["BoxState", "Status"]
 
@@ -60,8 +60,7 @@ class BoxState:
         self._open: set[tuple[PassId | None, NodeId]] = set()
         self._finished: set[tuple[PassId, NodeId]] = set()
         self.errors: dict[tuple[PassId | None, NodeId], str] = {}
-        self._bad_tensors: set[TensorId] = set()
-        self._ops_with_birth: set[OpId] = set()
+        self._bad_steps = BadSteps(recording, self.passes)
         self.started_passes: set[PassId] = set()
         for passed in self.passes:
             for run in passed.runs:
@@ -95,15 +94,6 @@ class BoxState:
         self.op_events[event.op] = event
         for snapshot in (*event.inputs, *event.outputs):
             self.values.setdefault(snapshot.tensor, snapshot)
-        self._bad_tensors.update(one.tensor for one in event.inputs if is_bad(one))
-        was_bad = not self._bad_tensors.isdisjoint(self.recording.op(event.op).inputs)
-        for snapshot in event.outputs:
-            if is_bad(snapshot):
-                self._bad_tensors.add(snapshot.tensor)
-                if not was_bad:
-                    self._ops_with_birth.add(event.op)
-            else:
-                self._bad_tensors.discard(snapshot.tensor)
 
     def status(self, box: PlacedNode) -> Status:
         """Done, running now, raised, or not run yet; without a step all that ran is done."""
@@ -141,20 +131,13 @@ class BoxState:
 
     def is_bad(self, box: PlacedNode) -> bool:
         """Something that this box holds or made is NaN or Inf, as far as it has run."""
-        if box.lane == 0:
-            events = (self.op_events.get(op) for op in box.ops)
-            made = any(is_bad(out) for event in events if event for out in event.outputs)
-            held = (one.get(tensor) for one in (self.values, self.grads) for tensor in box.tensors)
-            return made or any(map(is_bad, held))
-        return any(run.bad for run in self.runs_of(box) if run.step <= self.step)
+        step = self._bad_steps.bad_step(self.pass_of(box), box.ops, box.nodes, box.tensors)
+        return step is not None and step <= self.step
 
     def is_birth(self, box: PlacedNode) -> bool:
         """NaN or Inf began here: what came in was finite, or it came with the data."""
-        if box.lane == 0:
-            held = any(is_bad(self.values.get(tensor)) for tensor in box.tensors)
-            return held or not self._ops_with_birth.isdisjoint(box.ops)
-        runs = (run for run in self.runs_of(box) if run.step <= self.step)
-        return any(run.bad and not any(map(is_bad, run.received)) for run in runs)
+        step = self._bad_steps.birth_step(self.pass_of(box), box.ops, box.nodes, box.tensors)
+        return step is not None and step <= self.step
 
     def waiting(self, box: PlacedNode) -> tuple[int, int] | None:
         """(received, expected) gradients of a node that has got some but not all."""

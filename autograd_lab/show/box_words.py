@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from autograd_lab.recording import OpId, Recording, Snapshot, TensorId
+from autograd_lab.recording import OpId, Recording, TensorId
 from autograd_lab.replay import PlacedNode
 
+from .box_numbers import bad_amount, leaf_numbers, op_numbers, run_numbers
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
-from .passes import BackwardPass, first_grad, loss_words
-from .text_width import fitted, sans_width
+from .text_width import first_fitting, fitted
+from .turns import Turn, pass_starts, turns_of
 from .words import Words, amount, amounts, is_bad
 
-__all__ = ["BoxWords", "Turn"]
+__all__ = ["MONO", "PADDING", "BoxWords"]
 
 MONO = 7.23
 PADDING = 7.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """Where one pass begins: its first node, and the call that made the loss if it is drawn."""
-
-    root: PlacedNode
-    loss: PlacedNode | None
-    loss_words: str
-    gradient: str
-    later: bool
 
 
 class BoxWords:
@@ -48,8 +35,7 @@ class BoxWords:
         """Two lines that fit a box: what it is, and the most telling number known so far."""
         room = box.width - PADDING
         label = next((name for name in self._names(box) if len(name) * MONO <= room), box.label)
-        choices = [*self._numbers(box), box.sublabel]
-        sublabel = next((one for one in choices if sans_width(one) <= room), "")
+        sublabel = first_fitting([*self._numbers(box), box.sublabel], room)
         return label, sublabel or fitted(box.sublabel, room)
 
     def tip(self, box: PlacedNode) -> str:
@@ -67,26 +53,7 @@ class BoxWords:
 
     def turns(self) -> list[Turn]:
         """Where each pass starts from."""
-        turns = (self._turn(passed) for passed in self.state.passes)
-        return [turn for turn in turns if turn is not None]
-
-    def _turn(self, passed: BackwardPass) -> Turn | None:
-        pass_id, drawn = passed.started.pass_id, self.state.layout.nodes
-        roots = set(passed.started.roots)
-        lane = [box for box in drawn if self.state.pass_of(box) == pass_id]
-        root = next((box for box in lane if roots & set(box.nodes)), None)
-        if root is None:
-            return None
-        makers = {self.recording.node(node).made_by for node in roots} - {None}
-        loss = next((box for box in drawn if box.lane == 0 and makers & set(box.ops)), None)
-        value = loss_words(self.recording, passed) if loss else None
-        return Turn(
-            root=root,
-            loss=loss,
-            loss_words=f"{value} · " if value else "",
-            gradient=f"gradient starts at {first_grad(passed)}",
-            later=pass_id not in self.state.started_passes,
-        )
+        return turns_of(self.state.layout, pass_starts(self.recording, self.state.passes))
 
     def _names(self, box: PlacedNode) -> list[str]:
         """Choices for the first line, the most telling first."""
@@ -119,31 +86,20 @@ class BoxWords:
         shape = format_shape(ref.shape)
         choices = [f"{ref.name} {shape}", shape] if ref.name else [shape]
         event = self.state.op_events.get(op_id)
-        bad = _bad_amount(event.outputs) if event is not None else ""
-        if bad:
-            begins = [f"{bad} begins here", f"returns {bad}"] if self.state.is_birth(box) else []
-            return [*begins, f"norm {bad}", bad]
-        value = amount(event.outputs[0]) if event is not None and len(event.outputs) == 1 else ""
-        if value.startswith("= "):
-            named = [f"{ref.name} {value}"] if ref.name else []
-            choices = [*named, value, value[2:], shape]
-        return choices
+        if event is None or not event.outputs:
+            return choices
+        return [*op_numbers(event.outputs, ref, is_birth=self.state.is_birth(box)), *choices]
 
     def _tensor_choices(self, tensor: TensorId) -> list[str]:
         ref = self.recording.tensor(tensor)
         shape = format_shape(ref.shape)
         value = self.state.values.get(tensor)
         if value is not None and is_bad(value):
-            bad = _bad_amount((value,))
+            bad = bad_amount((value,))
             return [f"{shape} holds {bad}", f"holds {bad}", bad]
         if not (ref.is_leaf and ref.requires_grad):
             return [f"{shape} no grad wanted", f"{shape} no grad", shape]
-        grad = self.state.grads.get(tensor)
-        known = amount(grad).removeprefix("= ")
-        choices = [f"{shape} · grad {known}", f"grad {known}"]
-        if grad is not None and grad.norm is not None and grad.numel > 1:
-            choices.append(f"grad {grad.norm:.2g}")  # two digits, where four don't fit
-        return [*choices, shape]
+        return [*leaf_numbers(ref, self.state.grads.get(tensor)), shape]
 
     def _node_choices(self, box: PlacedNode) -> list[str]:
         waiting = self.state.waiting(box)
@@ -153,19 +109,13 @@ class BoxWords:
         if error is not None:
             return [f"raised {error.partition(':')[0]}", "raised"]
         runs = [run for run in self.state.runs_of(box) if run.step <= self.state.step]
-        received = amount(runs[0].received[0]) if runs and runs[0].received else ""
-        number = received.removeprefix("= ")
-        if self._leaf_of(box) is not None:
-            return [f".grad += {number}".rstrip(), f"+= {number}".rstrip()]
-        if not received:
-            module = self.recording.node(box.nodes[0]).module
-            return [f"in {self.words.module(module)}"] if module is not None else []
-        bad = _bad_amount(runs[0].returned)
-        if bad and self.state.is_birth(box):
-            return [f"{bad} begins here", f"returns {bad}", bad]
-        if received != number:
-            return [f"grad {number}", number]
-        return [f"grad norm {number}", f"norm {number}", number]
+        run = runs[0] if runs else None
+        is_leaf = self._leaf_of(box) is not None
+        numbers = run_numbers(run, is_leaf=is_leaf, is_birth=self.state.is_birth(box))
+        module = self.recording.node(box.nodes[0]).module
+        if numbers or module is None:
+            return numbers
+        return [f"in {self.words.module(module)}"]
 
     def _tip_line(self, box: PlacedNode) -> str:
         if box.kind == "op" and len(box.ops) == 1:
@@ -219,8 +169,3 @@ class BoxWords:
             Status.LATER: "has not run yet",
         }
         return words[self.state.status(box)]
-
-
-def _bad_amount(snapshots: Iterable[Snapshot | None]) -> str:
-    """NaN or Inf, as a word, where one of these has such an element; else nothing."""
-    return next((amount(one).removeprefix("= ") for one in snapshots if is_bad(one)), "")

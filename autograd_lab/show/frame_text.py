@@ -23,9 +23,17 @@ from autograd_lab.replay import Cursor, Frame
 
 from .numbers import count, format_nbytes, format_number, format_shape
 from .tables import shorten
-from .words import Words, amount
+from .words import HIDDEN, Words, amount
 
-__all__ = ["cursor_text", "event_words", "frame_text", "value_lines"]
+__all__ = [
+    "cursor_text",
+    "event_words",
+    "frame_text",
+    "number_rows",
+    "statistics",
+    "step_line",
+    "value_lines",
+]
 
 LISTED = 6
 SMALL = 36
@@ -34,8 +42,7 @@ SMALL = 36
 def frame_text(frame: Frame) -> str:
     """The text of a frame."""
     words = Words(frame.recording)
-    title = event_words(frame.event, words) if frame.event is not None else "nothing has run yet"
-    lines = [f"Step {frame.index} of {len(frame.recording.events)}, {frame.phase}: {title}"]
+    lines = [step_line(frame, words)]
     lines += [f"  {line}" for line in _event_lines(frame, words)]
     waiting = [
         f"{words.node_of(node)} has {got} of {of} gradients"
@@ -50,6 +57,12 @@ def frame_text(frame: Frame) -> str:
     lines.append(f"Saved for backward: {alive}{f' ({_listed(saved)})' if saved else 'nothing'}")
     lines.append(f".grad{_since(frame)}: {_listed(grads)}")
     return "\n".join(lines)
+
+
+def step_line(frame: Frame, words: Words) -> str:
+    """Where a frame stands and what just happened, in one line."""
+    title = event_words(frame.event, words) if frame.event is not None else "nothing has run yet"
+    return f"Step {frame.index} of {len(frame.recording.events)}, {frame.phase}: {title}"
 
 
 def cursor_text(cursor: Cursor) -> str:
@@ -85,25 +98,29 @@ def event_words(event: Event, words: Words) -> str:
     assert_never(event)
 
 
-def value_lines(snapshot: Snapshot) -> list[str]:
-    """The numbers of a small tensor, a line a row; for a large one what its statistics say."""
+def number_rows(snapshot: Snapshot) -> list[list[str]]:
+    """The numbers of a small tensor, row by row, where all are known; else nothing."""
     values = snapshot.values
-    if values is not None and values.sampled_from is None and 0 < values.array.size <= SMALL:
-        rows = (
-            values.array.reshape(-1, values.array.shape[-1])
-            if values.array.ndim
-            else values.array.reshape(1, 1)
-        )
-        cells = [[format_number(number.item()) for number in row] for row in rows]
-        width = max(len(cell) for row in cells for cell in row)
-        return ["  ".join(cell.rjust(width) for cell in row) for row in cells]
-    return []
+    if values is None or values.sampled_from is not None or not 0 < values.array.size <= SMALL:
+        return []
+    array = values.array
+    rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
+    return [[format_number(number.item()) for number in row] for row in rows]
 
 
-def statistics(snapshot: Snapshot) -> str:
-    """Norm and what else is known of a tensor, in one line."""
+def value_lines(snapshot: Snapshot) -> list[str]:
+    """The numbers of a small tensor, aligned, a line a row."""
+    cells = number_rows(snapshot)
+    width = max((len(cell) for row in cells for cell in row), default=0)
+    return ["  ".join(cell.rjust(width) for cell in row) for row in cells]
+
+
+def statistics(snapshot: Snapshot) -> list[str]:
+    """Norm and what else is known of a tensor."""
+    if snapshot.note == HIDDEN:
+        return [HIDDEN]
     if snapshot.norm is None:
-        return f"no number: {snapshot.note or 'unknown'}"
+        return [f"no number: {snapshot.note or 'unknown'}"]
     detail = snapshot.detail
     parts = [f"norm {format_number(snapshot.norm)}", f"rms {format_number(snapshot.rms)}"]
     if detail is not None:
@@ -114,7 +131,7 @@ def statistics(snapshot: Snapshot) -> str:
         ]
         counts = ((detail.zeros, "zero"), (detail.nans, "NaN"), (detail.infs, "Inf"))
         parts += [f"{number} {word} of {snapshot.numel}" for number, word in counts if number]
-    return ", ".join(parts)
+    return parts
 
 
 def _event_lines(frame: Frame, words: Words) -> list[str]:
@@ -202,7 +219,7 @@ def _tensors(word: str, snapshots: tuple[Snapshot | None, ...], words: Words) ->
             is_plain = snapshot.numel == 1 and not dtype
             lines.append(f"{lead}{'' if is_plain else f'{shape} '}{small[0]}")
             continue
-        lines.append(f"{lead}{shape} {statistics(snapshot)}")
+        lines.append(f"{lead}{shape} {', '.join(statistics(snapshot))}")
         lines += [f"{'':<11}{row}" for row in small]
     return lines
 

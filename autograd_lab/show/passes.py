@@ -33,15 +33,23 @@ __all__ = [
 
 @dataclass(slots=True, kw_only=True)
 class NodeRun:
-    """One run of a node, from step `step` on: what it received, returned, added to a `.grad`."""
+    """One run of a node, from step `step` to step `finish`: what it received, returned, added.
+
+    finish  0 where it did not finish
+    """
 
     node: NodeId
     step: int = 0
     received: tuple[Snapshot | None, ...] = ()
     returned: tuple[Snapshot | None, ...] = ()
     accumulated: GradAccumulated | None = None
-    finished: bool = False
+    finish: int = 0
     bad: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """It returned."""
+        return self.finish > 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,7 +88,7 @@ def backward_passes(recording: Recording) -> list[BackwardPass]:
             case NodeFinished():
                 run = open_runs.get((event.pass_id, event.node))
                 if run is not None:
-                    run.returned, run.finished = event.grad_inputs, True
+                    run.returned, run.finish = event.grad_inputs, step
                     run.bad = run.bad or any(map(is_bad, event.grad_inputs))
             case GradAccumulated():
                 run = open_runs.get((event.pass_id, event.node))

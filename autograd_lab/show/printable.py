@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["printable"]
+__all__ = ["is_printable", "printable"]
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
@@ -20,3 +20,8 @@ def printable(text: str) -> str:
     a\udc80 b\x00
     """
     return UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def is_printable(text: str) -> bool:
+    """Nothing in a text has to be written in another way."""
+    return UNPRINTABLE.search(text) is None

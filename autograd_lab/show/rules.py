@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from autograd_lab.recording import Recording
+from autograd_lab.recording import GradNode, Recording
 
 from .tables import Table, column
 
-__all__ = ["rule_table"]
+__all__ = ["rule_lines", "rule_table"]
 
 
 def rule_table(recording: Recording) -> Table:
@@ -29,3 +29,8 @@ def rule_table(recording: Recording) -> Table:
         column("nodes", number=True),
     )
     return Table(caption="Rules of the nodes", columns=columns, rows=tuple(rows))
+
+
+def rule_lines(node: GradNode) -> list[str]:
+    """The plain rule of a node, where one is known, then torch's formula, a line for each input."""
+    return [*([node.rule] if node.rule else []), *(node.formula or "").splitlines()]

@@ -68,7 +68,7 @@ def graph_svg(
         *_lanes(layout),
         *_ties(layout, words),
         *(_edge(edge, state) for edge in layout.edges),
-        *_turns(layout, words),
+        *_turns(layout, words, state),
         *(_box(node, words) for node in layout.nodes),
         "</g></svg>",
     ]
@@ -132,7 +132,7 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return "".join(path)
 
 
-def _turns(layout: GraphLayout, words: BoxWords) -> list[str]:
+def _turns(layout: GraphLayout, words: BoxWords, state: BoxState) -> list[str]:
     """The way from the loss to the first backward node of each pass, with both numbers."""
     parts = []
     for turn in words.turns():
@@ -147,7 +147,8 @@ def _turns(layout: GraphLayout, words: BoxWords) -> list[str]:
             continue
         x0 = loss.x + loss.width / 2
         low = y + 20
-        kind, head = ("e later", "hl") if turn.later else ("e r", "hr")
+        has_begun = turn.start.pass_id in state.started_passes
+        kind, head = ("e r", "hr") if has_begun else ("e later", "hl")
         parts.append(
             f'<path class="{kind}" marker-end="url(#al-{head})"'
             f' d="M{x0:.1f} {loss.y + loss.height:.1f}'

@@ -5,7 +5,9 @@ The widths are those of DejaVu Sans at 12 px, wider than most system fonts, so t
 
 from __future__ import annotations
 
-__all__ = ["fitted", "sans_width"]
+from collections.abc import Iterable
+
+__all__ = ["first_fitting", "fitted", "sans_width"]
 
 NARROW = frozenset("fijlrtI.,:;'|!()[] -")
 WIDE = frozenset("mwMW%@…")
@@ -15,6 +17,11 @@ NARROW_PX, USUAL_PX, CAPITAL_PX, WIDE_PX = 4.5, 7.5, 8.5, 11.0
 def sans_width(text: str) -> float:
     """About how many px a text takes at 12 px."""
     return sum(map(_width, text))
+
+
+def first_fitting(choices: Iterable[str], room: float) -> str:
+    """The first of some texts that fits, or nothing."""
+    return next((one for one in choices if sans_width(one) <= room), "")
 
 
 def fitted(text: str, room: float) -> str:

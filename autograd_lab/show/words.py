@@ -15,8 +15,9 @@ from autograd_lab.recording import (
 
 from .numbers import format_number, format_shape
 
-__all__ = ["PLAIN", "Words", "amount", "amounts", "is_bad"]
+__all__ = ["HIDDEN", "PLAIN", "Words", "amount", "amounts", "is_bad"]
 
+HIDDEN = "?"  # the note of a value that is not shown yet
 PLAIN = "float32"  # the dtype that goes without saying
 
 
