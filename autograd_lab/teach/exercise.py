@@ -44,8 +44,9 @@ class Exercise:
     tol     relative tolerance, in float64
     names   names(**data) -> what the parts of the answer are called, for verdicts: a tree of texts
             in the form of the answer; a part without a name is `answer[0]`
+    series  name that exercises on the same data share (default: the exercise's own name)
 
-    Data follow from the name and the environment variable AUTOGRAD_LAB_VARIANT (default 0), never
+    Data follow from that name and the environment variable AUTOGRAD_LAB_VARIANT (default 0), never
     from torch's global random state. Every function gets its own copy, so that an answer that works
     in place damages nothing.
     """
@@ -59,8 +60,10 @@ class Exercise:
         hints: Sequence[str] = (),
         tol: float = 1e-6,
         names: Callable[..., object] | None = None,
+        series: str | None = None,
     ) -> None:
         self.name, self.make, self.oracle, self.names = name, make, oracle, names
+        self.series = series or name
         self.wrong, self.hints, self.tol = tuple(wrong), tuple(hints), tol
         self._drawn: dict[str, dict[str, Any]] = {}
         self._attempt_count = 0
@@ -115,7 +118,7 @@ class Exercise:
         data = self.data()
         right = self.oracle(**_copied(data))
         got = answer
-        if callable(answer) and not isinstance(answer, type):
+        if callable(answer) and not isinstance(answer, type | int):  # Stepper.step is both
             problem = _cannot_be_called(answer, data)
             if problem:
                 return self._verdict(f"not yet: {problem}")
@@ -136,7 +139,7 @@ class Exercise:
         return self._verdict(f"not yet: {words}")
 
     def _draw(self, variant: str) -> dict[str, Any]:
-        digest = hashlib.sha256(f"{self.name}/{variant}".encode()).digest()
+        digest = hashlib.sha256(f"{self.series}/{variant}".encode()).digest()
         generator = torch.Generator(device="cpu").manual_seed(int.from_bytes(digest[:6], "big"))
         for _ in range(_MOST_DRAWS):
             data = self.make(generator)

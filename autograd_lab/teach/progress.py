@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from autograd_lab.errors import ProgressFileError
+from autograd_lab.errors import LessonError, ProgressFileError
 from autograd_lab.teach.progress_file import (
     COLUMNS,
     FORMAT,
@@ -33,7 +33,15 @@ _LONGEST = 56  # characters of a verdict in the table
 
 
 class Progress:
-    """The progress file of the folder that the notebook runs in. Its text is that of `show()`."""
+    """The progress file of the folder that the notebook runs in. Its text is that of `show()`.
+
+    lesson  the number of the only lesson to show, such as "00"; None shows all that are begun
+
+    Raises LessonError where there is no such lesson.
+    """
+
+    def __init__(self, lesson: str | None = None) -> None:
+        self.lesson = None if lesson is None else _numbered(lesson, syllabus()).title
 
     @property
     def path(self) -> Path:
@@ -55,8 +63,11 @@ class Progress:
         document = read_own(self.path)
         entries: Entries = document["entries"]
         known = syllabus()
-        begun = [lesson for lesson in known if any(task.name in entries for task in lesson.tasks)]
-        begun += _others(entries, known)
+        if self.lesson is None:
+            begun = [lesson for lesson in known if any(t.name in entries for t in lesson.tasks)]
+            begun += _others(entries, known)
+        else:
+            begun = known = [lesson for lesson in known if lesson.title == self.lesson]
         lines = [_headline(begun, known, entries)]
         for lesson in begun:
             lines += ["", f"{lesson.title}: {_count(lesson.tasks, entries)}"]
@@ -131,9 +142,23 @@ class Progress:
         return Verdict(name="progress", text=text, ok=True)
 
 
-def progress() -> Progress:
-    """Return the learner's progress in this folder: `.show() .export() .load() .reset()`."""
-    return Progress()
+def progress(lesson: str | None = None) -> Progress:
+    """Return the learner's progress in this folder: `.show() .export() .load() .reset()`.
+
+    lesson  show only this lesson, such as "00"; exports always hold all
+
+    Raises LessonError where there is no such lesson.
+    """
+    return Progress(lesson)
+
+
+def _numbered(number: str, known: list[Lesson]) -> Lesson:
+    for lesson in known:
+        if lesson.title.split()[0] == number:
+            return lesson
+    numbers = ", ".join(lesson.title.split()[0] for lesson in known) or "none at all"
+    message = f"Progress was not shown. There is no lesson {number!r}. There are: {numbers}."
+    raise LessonError(message, lesson=number)
 
 
 def _others(entries: Entries, known: list[Lesson]) -> list[Lesson]:

@@ -109,6 +109,21 @@ def test_other_parameter_names_are_told():
     assert text == "not yet: your function takes (y); give it the arguments (x)"
 
 
+def test_a_number_that_can_be_called_is_a_number():
+    class Step(int):  # as the place of a Stepper
+        def __call__(self):
+            return "one step on"
+
+    assert Exercise("step", make=lambda g: {}, oracle=lambda: 9).check(Step(9)).ok
+
+
+def test_exercises_of_one_series_have_the_same_data_and_others_their_own():
+    first, second = (Exercise(n, make=draw, oracle=derivative, series="s") for n in ("a", "b"))
+    assert torch.equal(first.data()["x"], second.data()["x"])
+    alone = [Exercise(name, make=draw, oracle=derivative).data()["x"] for name in "abcdefgh"]
+    assert len({tuple(x.tolist()) for x in alone}) > 1
+
+
 def test_a_class_is_a_value_and_not_a_function_to_call():
     assert "your answer is the class int" in cube().check(int).text
 
