@@ -14,11 +14,13 @@ _HOMES = {
     "Cursor": "replay",
     "Recorder": "capture",
     "Recording": "recording",
+    "Stepper": "show",
     "device": "doors",
     "gradient_flow": "replay",
     "load_recording": "recording",
     "record": "capture",
     "record_step": "capture",
+    "step_through": "doors",
     "to_html": "show",
 }
 __all__ = sorted(["__version__", *_HOMES])  # pyright: ignore[reportUnsupportedDunderAll] (one list of names, not two)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
+from autograd_lab import show
+from autograd_lab.capture import record_step
 from autograd_lab.errors import DeviceError
 
-__all__ = ["device"]
+if TYPE_CHECKING:
+    from autograd_lab.show import Stepper
+
+__all__ = ["device", "step_through"]
 
 VARIABLE = "AUTOGRAD_LAB_DEVICE"
 
@@ -51,6 +59,24 @@ def device(name: str | None = None) -> torch.device:
         )
         raise DeviceError(message, asked=asked)
     return wanted
+
+
+def step_through(
+    fn: Callable[[], object], *, model: nn.Module | None = None, values: str = "auto"
+) -> Stepper:
+    """Call `fn`, record what it did, and return a Stepper over that.
+
+    `fn` takes no arguments and does forward and backward itself; `model` and `values` are those of
+    `record`. An exception of `fn` passes through unchanged.
+
+    Example:
+        >>> import torch, autograd_lab as al
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> stepper = al.step_through(lambda: (w * 3).sum().backward())
+        >>> stepper.run_until("MulBackward0").phase
+        'backward 1'
+    """
+    return show.Stepper(record_step(fn, model=model, values=values))
 
 
 def _devices(accelerator: torch.device | None) -> list[str]:

@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 
+import autograd_lab as al
 from autograd_lab import doors
 from autograd_lab.errors import DeviceError
 
@@ -104,3 +105,23 @@ def test_a_wrong_environment_variable_is_named(machine, monkeypatch, text):
     monkeypatch.setenv(doors.VARIABLE, text)
     with pytest.raises(DeviceError, match=f"{doors.VARIABLE} asks for '{text}'"):
         doors.device()
+
+
+def test_step_through_records_and_shows_what_a_function_did():
+    w = torch.tensor(3.0, requires_grad=True)
+    stepper = al.step_through(lambda: (w * w).backward())
+    assert stepper.run_until(accumulate=True).phase == "backward 1"
+    assert stepper.recording.nodes[0].short_name == "MulBackward0"
+    stepper.close()
+
+
+def test_step_through_names_the_parameters_of_a_model():
+    model = torch.nn.Linear(2, 1)
+    stepper = al.step_through(lambda: model(torch.ones(1, 2)).sum().backward(), model=model)
+    assert stepper.run_until("weight").event is not None
+    stepper.close()
+
+
+def test_step_through_lets_an_exception_pass():
+    with pytest.raises(ZeroDivisionError):
+        al.step_through(lambda: 1 / 0)

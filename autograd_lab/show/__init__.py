@@ -7,12 +7,14 @@ from typing import Any
 
 _HOMES = {
     "FlowFigure": "figures",
+    "Stepper": "stepper",
     "describe": "describing",
     "flow_figure": "figures",
     "format_number": "numbers",
     "full_text": "recording_text",
     "graph_svg": "svg",
     "mimebundle": "bundles",
+    "pack_of": "pack",
     "to_html": "page",
 }
 __all__ = sorted(_HOMES)

@@ -1,4 +1,4 @@
-"""Turn a recording into one self-contained HTML page: words, graph, figure, source, tables."""
+"""Turn a recording into one self-contained HTML page: the Stepper, then what can be read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from pathlib import Path
 from autograd_lab.recording import Recording
 from autograd_lab.replay import Cursor, require_recording
 
+from .hiding import with_values_hidden
 from .numbers import count, format_nbytes
-from .page_parts import flow_section, graph_section, source_section, tables_section
+from .page_parts import (
+    flow_section,
+    graph_section,
+    source_section,
+    stepper_section,
+    tables_section,
+)
 from .palette import DARK, LIGHT, css_variables
 from .passes import backward_passes, loss_words, parameters_with_grad
 from .printable import printable
@@ -22,15 +29,21 @@ from .recording_text import headline
 __all__ = ["page_html", "to_html"]
 
 
-def to_html(recording: Recording, path: str | os.PathLike[str]) -> Path:
+def to_html(
+    recording: Recording, path: str | os.PathLike[str], *, step: int = 0, hide: str = ""
+) -> Path:
     """Write the page of a recording and return its path; folders on the way are made.
 
-    The page needs no script, no network and no other file. It is written whole under another name
-    first, so a crash leaves the old file.
+    step  where its Stepper stands
+    hide  "values" shows numbers as ?, in the Stepper until they are revealed
+
+    The page holds the whole Stepper and needs no kernel, no network and no other file; where
+    scripts are off the graph, tables and words below it remain. It is written whole under another
+    name first, so a crash leaves the old file.
     """
     require_recording(recording, "to_html")
     path = Path(path)
-    data = page_html(recording).encode()
+    data = page_html(recording, step=step, hide=hide).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -41,10 +54,14 @@ def to_html(recording: Recording, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def page_html(recording: Recording) -> str:
+def page_html(recording: Recording, *, step: int = 0, hide: str = "") -> str:
     """The page as text; the same recording gives the same text."""
+    stepper = stepper_section(recording, step, hide)
+    if hide:
+        recording = with_values_hidden(recording)
     title = _title(recording)
     sections = [
+        ("stepper", "Step through it", stepper),
         ("problems", "Problems", _problems(recording)),
         ("graph", "The graph", graph_section(recording)),
         ("flow", "How the gradient flows", flow_section(recording)),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
 import re
 
-from autograd_lab.recording import Recording
-from autograd_lab.replay import gradient_flow
+from PIL import Image  # comes with matplotlib, which draws PNGs by it
 
-from .figures import flow_figure
+from autograd_lab.recording import Recording
+from autograd_lab.replay import GradientFlow, gradient_flow
+
+from .figures import FlowFigure, flow_figure
 from .flow_text import flow_table, parameter_table
 from .numbers import count
+from .pack import NOTHING_DRAWN, pack_of
 from .passes import backward_passes
 from .recording_tables import (
     backward_table,
@@ -20,17 +25,30 @@ from .recording_tables import (
 )
 from .rules import rule_table
 from .source_lines import MarkedLine, MarkedText, marked_texts
+from .stepper_page import stepper_html
 from .svg import graph_svg
 from .tables import Table, html_table
 from .words import Words
 
-__all__ = ["flow_section", "graph_section", "source_section", "tables_section"]
+__all__ = [
+    "flow_section",
+    "graph_section",
+    "source_section",
+    "stepper_section",
+    "tables_section",
+]
 
 OPEN_ROWS = 40
-TABLE_ROWS = 1200
+TABLE_ROWS = 40  # of a long table; the Stepper above has every step
+GRAPH_NBYTES = 60_000
+FEW_BOXES = 80
+FIGURE_NBYTES = 60_000
+FIGURE_DPI = 80
+FIGURE_COLOURS = 32
 SIZE = re.compile(r' width="(\d+)" height="(\d+)"')
 GROWN = 1.25
 PANE_VH = 75  # a little less than the pane's height in page.css
+MORE = "more rows; the Stepper above has every step"
 SIDEWAYS = "The {} is wider than this window: scroll it sideways →"
 READING = (
     "Blue runs down: the forward calls in order. Orange runs up: the backward nodes, each beside "
@@ -39,11 +57,18 @@ READING = (
 )
 
 
+def stepper_section(recording: Recording, step: int, hide: str) -> str:
+    """The Stepper: it runs in the page itself."""
+    return stepper_html(pack_of(recording, hide=hide), step=step, hide=hide)
+
+
 def graph_section(recording: Recording) -> str:
     """The graph in a pane of its own: grown as far as it fits, never shrunk but scrolled."""
     if not recording.ops and not recording.nodes:
-        return "<p>There is nothing to draw: no call and no node was recorded.</p>"
+        return f"<p>{NOTHING_DRAWN}</p>"
     svg = graph_svg(recording)
+    if len(svg) > GRAPH_NBYTES:
+        svg = graph_svg(recording, max_nodes=FEW_BOXES)
     found = SIZE.search(svg)
     assert found is not None
     width, height = map(int, found.groups())
@@ -79,10 +104,31 @@ def flow_section(recording: Recording) -> str:
         + '<div class="frame"><p class="sideways">'
         + SIDEWAYS.format("figure")
         + '</p><div class="wide" tabindex="0" role="region" aria-label="Gradient-flow figure">'
-        + flow_figure(flow).img('class="picture"')
+        + _figure(flow)
         + "</div></div>"
         + "".join(_folded(table, open_rows=0) for table in tables if len(table))
     )
+
+
+def _figure(flow: GradientFlow) -> str:
+    """The figure as vectors, or where they are many as two small images, light and dark."""
+    figure = flow_figure(flow)
+    vectors = figure.img('class="picture"')
+    if len(vectors) <= FIGURE_NBYTES:
+        return vectors
+    light, dark = (_png(flow_figure(flow, theme=theme)) for theme in ("light", "dark"))
+    return (
+        f'<picture><source media="(prefers-color-scheme:dark)" srcset="{dark}">'
+        f'<img class="picture" alt="{html.escape(figure.alt)}" src="{light}"></picture>'
+    )
+
+
+def _png(figure: FlowFigure) -> str:
+    """A figure as a PNG of few colours: a third of the bytes, and nobody sees it."""
+    buffer = io.BytesIO()
+    with Image.open(io.BytesIO(figure.png(FIGURE_DPI))) as image:
+        image.convert("RGB").quantize(FIGURE_COLOURS).save(buffer, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def source_section(recording: Recording) -> str:
@@ -104,7 +150,7 @@ def _folded(table: Table, open_rows: int = OPEN_ROWS) -> str:
     """A table in a details element, open when it is short."""
     is_open = " open" if len(table) <= open_rows else ""
     summary = f"{html.escape(table.caption)} ({count(len(table), 'row')})"
-    body = html_table(table, TABLE_ROWS, more="more rows; the recording's file has all")
+    body = html_table(table, TABLE_ROWS, more=MORE)
     return (
         f"<details{is_open}><summary>{summary}</summary>"
         f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(table.caption)}">'

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from autograd_lab.replay import Cursor, frame_at
-from autograd_lab.show import bundles, mimebundle
+from autograd_lab.show import mimebundle, static_view
 from tests.show import flows, recordings
 
 
@@ -57,7 +57,7 @@ def test_an_empty_flow_shows_text_only():
 
 
 def test_a_picture_that_would_be_too_large_is_left_out(monkeypatch):
-    monkeypatch.setattr(bundles, "PICTURE_NBYTES", 10)
+    monkeypatch.setattr(static_view, "PICTURE_NBYTES", 10)
     shown = mimebundle(recordings.scalar())[0]["text/html"]
     assert "<img" not in shown
     assert "to_html" in shown

@@ -1,10 +1,14 @@
+import base64
+import json
 import re
+import zlib
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from autograd_lab.show import page, to_html
+from autograd_lab.show import pack_of, page, to_html
+from autograd_lab.show.module import module_css, module_js
 from autograd_lab.show.page import page_html
 from tests.replay.building import Builder
 from tests.show import recordings
@@ -12,7 +16,7 @@ from tests.show import recordings
 
 def test_the_page_stands_alone():
     text = page_html(recordings.with_problems())
-    assert not re.search(r"<script|<link|@import|https?://(?!www\.w3\.org/)", text)
+    assert not re.search(r"<script[^>]*src|<link|@import|https?://(?!www\.w3\.org/)", text)
     assert not re.search(r'(?:src|srcset|href)="(?!data:|#)', text)
 
 
@@ -30,8 +34,36 @@ def test_problems_come_before_the_graph():
 
 def test_names_from_the_program_are_escaped():
     text = page_html(recordings.ALL["hostile"])
-    assert "<script" not in text
+    assert re.findall("<script[^>]*>", text) == re.findall(
+        "<script[^>]*>", page_html(recordings.scalar())
+    )
     assert text.count("</title></style>") == 0
+
+
+def test_the_page_holds_the_whole_stepper():
+    text = page_html(recordings.scalar(), step=3, hide="values")
+    data = json.loads(re.search(r'id="al-stepper-data">(.*?)</script>', text)[1])
+    assert base64.b64decode(data["pack"]) == pack_of(recordings.scalar(), hide="values")
+    assert (data["state"]["step"], data["state"]["hide"]) == (3, "values")
+    view = json.loads(zlib.decompress(base64.b64decode(data["view"])))
+    assert (view["js"], view["css"]) == (module_js(), module_css())
+
+
+def test_a_page_that_hides_values_hides_them_everywhere():
+    text = page_html(recordings.scalar(), hide="values")
+    assert "gradient norm up to" in page_html(recordings.scalar())
+    assert "gradient norm up to" not in text
+    assert not re.search(r"= ?12\b", re.sub(r"<script[\s\S]*?</script>", "", text))
+
+
+def test_the_stepper_comes_first_and_says_what_it_needs():
+    text = page_html(recordings.scalar())
+    assert text.index("al-stepper-host") < text.index("The graph</h2>")
+    assert "<noscript><p>The Stepper needs JavaScript" in text
+
+
+def test_long_tables_are_cut_and_say_where_the_rest_is():
+    assert "more rows; the Stepper above has every step" in page_html(recordings.chain(100))
 
 
 def test_names_that_no_encoding_takes_are_written_with_their_numbers(tmp_path):
@@ -94,7 +126,7 @@ def test_a_crash_leaves_the_old_page(tmp_path, monkeypatch):
     path = to_html(recordings.scalar(), tmp_path / "page.html")
     old = path.read_bytes()
 
-    def fail(recording):
+    def fail(recording, **at):
         raise MemoryError
 
     monkeypatch.setattr(page, "page_html", fail)
