@@ -19,6 +19,7 @@ from autograd_lab.replay import layout_graph
 
 from .measure import median_times, peak_nbytes
 from .models import STEPS, Step, chain
+from .stepper import measure_stepper
 
 try:
     import torchlens  # pyright: ignore[reportMissingImports] (a peer, measured where it is installed)
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results[name] = _measure_model(name, rounds)
     if not options.models:
         results["chain of 5000"] = _measure_chain()
+        results["stepper"] = measure_stepper()
         results["import, ms"] = _measure_import()
     options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 

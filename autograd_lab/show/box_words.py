@@ -8,6 +8,7 @@ from autograd_lab.replay import PlacedNode
 from .box_numbers import bad_amount, leaf_numbers, op_numbers, run_numbers
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
+from .rules import formula_lines
 from .text_width import first_fitting, fitted
 from .turns import Turn, pass_starts, turns_of
 from .words import Words, amount, amounts, is_bad
@@ -146,7 +147,7 @@ class BoxWords:
 
     def _node_lines(self, box: PlacedNode) -> list[str]:
         node = self.recording.node(box.nodes[0])
-        formula = (node.formula or "").splitlines()
+        formula = formula_lines(node)
         lines = [f"rule: {line}" for line in ([node.rule] if node.rule else formula)]
         lines += [f"in torch: {line}" for line in formula if node.rule]
         for run in self.state.runs_of(box):

@@ -22,6 +22,7 @@ from autograd_lab.recording import (
 from autograd_lab.replay import Cursor, Frame
 
 from .numbers import count, format_nbytes, format_number, format_shape
+from .rules import formula_lines
 from .tables import shorten
 from .words import HIDDEN, Words, amount
 
@@ -193,9 +194,9 @@ def _received(frame: Frame) -> tuple[Snapshot | None, ...]:
 
 def _node(node: GradNode) -> list[str]:
     rule = [f"rule     {node.rule}"] if node.rule else []
-    formula = node.formula.splitlines() if node.formula else []
     word = "in torch" if rule else "rule"
-    lines = [f"{'' if number else word:<8} {text}" for number, text in enumerate(formula)]
+    formula = enumerate(formula_lines(node))
+    lines = [f"{'' if number else word:<8} {text}" for number, text in formula]
     return [*rule, *lines, *_source(node.source)]
 
 

@@ -28,7 +28,7 @@ from autograd_lab.replay import Cursor
 from .frame_text import step_line
 from .pack_cards import Cards
 from .pack_sources import PackSources
-from .rules import rule_lines
+from .rules import formula_lines
 from .turns import PassStart
 from .words import Words
 
@@ -141,7 +141,7 @@ class PackSteps:
         returned: tuple[Snapshot | None, ...] | None = None,
     ) -> list[Panel]:
         panels: list[Panel] = [["receives", self.cards.add_all(received), None]]
-        rule = "\n".join(rule_lines(node))
+        rule = "\n".join(["" if node.rule is None else node.rule, *formula_lines(node)])
         panels += [["rule", None, rule]] if rule else []
         if returned and node.leaf is None:
             panels.append(

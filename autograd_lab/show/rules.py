@@ -8,7 +8,7 @@ from autograd_lab.recording import GradNode, Recording
 
 from .tables import Table, column
 
-__all__ = ["rule_lines", "rule_table"]
+__all__ = ["formula_lines", "rule_table"]
 
 
 def rule_table(recording: Recording) -> Table:
@@ -31,6 +31,6 @@ def rule_table(recording: Recording) -> Table:
     return Table(caption="Rules of the nodes", columns=columns, rows=tuple(rows))
 
 
-def rule_lines(node: GradNode) -> list[str]:
-    """The plain rule of a node, where one is known, then torch's formula, a line for each input."""
-    return [*([node.rule] if node.rule else []), *(node.formula or "").splitlines()]
+def formula_lines(node: GradNode) -> list[str]:
+    """Torch's own formula of a node, a line for each input."""
+    return (node.formula or "").splitlines()

@@ -17,7 +17,7 @@ from autograd_lab.replay import Cursor, Frame, require_recording, whole_number
 from .hiding import with_values_hidden
 from .module import module_css, module_js
 from .pack import pack_of, undrawn
-from .stepper_page import framed_page, stepper_html
+from .stepper_page import framed_stepper
 from .stepper_text import NO_ANYWIDGET, stepper_static, stepper_text
 
 try:
@@ -184,8 +184,7 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
         if os.environ.get(STATIC, "") not in ("", "0"):
             return data, {}
         if os.environ.get(VIEW) == "page":
-            body = stepper_html(self.pack, step=step, hide=self.hide, height=self.height)
-            page = framed_page("Autograd stepper", body, height=self.height)
+            page = framed_stepper(self.pack, step=step, hide=self.hide, height=self.height)
             folded = f"<details><summary>{STILL}</summary>{still}</details>"
             return {**data, "text/html": page + folded}, {}
         live = super()._repr_mimebundle_() if HAS_VIEW else None

@@ -14,11 +14,12 @@ from functools import cache
 
 from .module import module_css, module_js
 
-__all__ = ["framed_page", "stepper_html"]
+__all__ = ["framed_stepper", "stepper_html"]
 
 HOST = "al-stepper-host"
 DATA = "al-stepper-data"
-FRAME_HEIGHT = 640
+TITLE = "Autograd stepper"
+FRAME_HEIGHT, FRAME_EXTRA = 600, 32  # the Stepper's own, and room around it
 NO_SCRIPT = "The Stepper needs JavaScript, which is off here."
 # `model` is what anywidget's is to the view: a change tells those who listen.
 START = """
@@ -71,17 +72,19 @@ def stepper_html(pack: bytes, *, step: int = 0, hide: str = "", height: int = 0)
     )
 
 
-def framed_page(title: str, body: str, *, height: int = 0) -> str:
-    """An iframe that holds a whole page and runs its script, but reaches nothing around it."""
+def framed_stepper(pack: bytes, *, step: int, hide: str, height: int) -> str:
+    """The Stepper in an iframe of its own: its script runs, but reaches nothing around it."""
+    height = height or FRAME_HEIGHT
+    body = stepper_html(pack, step=step, hide=hide, height=height)
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{html.escape(title)}</title></head>"
+        f"<title>{TITLE}</title></head>"
         f'<body style="margin:0">{body}</body></html>'
     )
     return (
-        f'<iframe title="{html.escape(title)}" sandbox="allow-scripts"'
-        f' style="width:100%;height:{height or FRAME_HEIGHT}px;border:0"'
+        f'<iframe title="{TITLE}" sandbox="allow-scripts"'
+        f' style="width:100%;height:{height + FRAME_EXTRA}px;border:0"'
         f' srcdoc="{html.escape(page)}"></iframe>'
     )
 
