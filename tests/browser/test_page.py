@@ -7,7 +7,8 @@ from tests.show import recordings
 
 pytestmark = pytest.mark.browser
 
-# Every piece of text: its size, and its contrast to the nearest painted area below it.
+# Every piece of text: its size, and its contrast to the nearest painted area below it. The Stepper
+# draws itself later and has tests of its own.
 TEXTS = """() => {
   const rgb = c => (c.match(/[\\d.]+/g) || []).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
@@ -17,6 +18,7 @@ TEXTS = """() => {
   for (const element of document.querySelectorAll('body *')) {
     const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
     if (!own || ['STYLE', 'TITLE', 'title', 'style'].includes(element.tagName)) continue;
+    if (element.closest('.al-stepper')) continue;
     const style = getComputedStyle(element), svg = element.closest('svg');
     let area = null;
     if (svg) {
@@ -37,6 +39,7 @@ TEXTS = """() => {
 }"""
 WIDTHS = "() => [document.documentElement.scrollWidth, window.innerWidth]"
 UNNAMED = """() => [...document.querySelectorAll('[tabindex],[role=region],nav,img,svg,section')]
+  .filter(e => !e.closest('[aria-hidden=true]') && !(e.tagName === 'BUTTON' && e.textContent))
   .filter(e => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.alt))
   .map(e => e.outerHTML.slice(0, 80))"""
 SPILLING = """() => [...document.querySelectorAll('g > text.s, g > text.l')].filter(text => {
@@ -158,3 +161,23 @@ def test_axe_finds_nothing(open_page, pages, name, theme):
     page, _ = open_page(pages[name], theme=theme)
     found = axe.run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_the_stepper_on_the_page_goes_to_the_last_step(open_page, pages):
+    page, wrong = open_page(pages["scalar"])
+    stepper = page.get_by_role("group", name="Autograd stepper")
+    stepper.focus()
+    for _ in range(11):
+        page.keyboard.press("ArrowRight")
+    assert stepper.locator(".al-place").inner_text() == "11 / 11"
+    assert wrong == []
+
+
+def test_the_style_of_the_page_leaves_the_stepper_alone(open_page, pages):
+    page, _ = open_page(pages["scalar"])
+    panes, graph, below = (
+        page.locator(f".al-stepper .{name}").bounding_box()
+        for name in ("al-main", "al-graph", "al-below")
+    )
+    assert graph["y"] - panes["y"] <= 1  # its border
+    assert panes["y"] + panes["height"] - below["y"] - below["height"] <= 1

@@ -58,7 +58,7 @@ function tellNodes(view, box, pass, step) {
   const arrived = countUpTo(run.arrive, step);
   if (!arrived || (run.start && run.start <= step)) return { status, line: box.sub };
   const words = `${arrived} of ${run.expect}`;
-  return { status: "waiting", line: box.w > 100 ? `${words} gradients` : words };
+  return { status: "waiting", line: isFitting(`${words} gradients`, box.w) ? `${words} gradients` : words };
 }
 
 /** The newest run of each node in a pass. @param {View} view @param {Box} box @param {number} pass @param {number} step @returns {Run[]} */
@@ -79,7 +79,9 @@ function partLine(box, done, all) {
 function leafLine(view, box, step) {
   const changes = view.index.grads.get(box.tensors[0]) ?? [];
   const change = changes.findLast(([at]) => at <= step);
-  return valueLine(view, change?.[1]) || box.note || box.sub;
+  const told = valueLine(view, change?.[1]);
+  const choices = [told, box.note, box.note && "no grad", box.sub];
+  return choices.find((one) => one && isFitting(one, box.w)) ?? box.sub;
 }
 
 /** A value in words, or ? while values are hidden. @param {View} view @param {string | undefined} text */

@@ -4,6 +4,7 @@
 const LEAST_ZOOM = 1; // labels have 12 px at zoom 1
 const MOST_ZOOM = 3;
 const FITTED_ZOOM = 1.6; // for a drawing that fits as a whole
+const LOW = 380; // px of a window that has room for few boxes
 const LONG_ZOOM = 1.3; // for one that has to be scrolled
 
 /**
@@ -86,8 +87,8 @@ function createCamera(view, scroller, sheet, svg, moved) {
     },
     fit() {
       const whole = Math.min(scroller.clientWidth / width, scroller.clientHeight / height, FITTED_ZOOM);
-      const long = Math.min(scroller.clientWidth / width, LONG_ZOOM);
-      zoom = chosen || clamp((whole >= 1 ? whole : long) * view.size, LEAST_ZOOM, MOST_ZOOM);
+      const long = Math.min(scroller.clientWidth / width, scroller.clientHeight < LOW ? 1 : LONG_ZOOM);
+      zoom = chosen || clamp(Math.max(LEAST_ZOOM, whole >= 1 ? whole : long) * view.size, LEAST_ZOOM, MOST_ZOOM);
       resize();
     },
     scale,

@@ -21,8 +21,9 @@ function buildCard(card, hidden, maps) {
   const pictures = create("div", { class: "al-pictures" });
   if (card.pixels) pictures.append(buildHeatMap(card.pixels, card.name, maps));
   if (card.histogram) pictures.append(buildHistogram(card.histogram));
-  if (pictures.childElementCount) element.append(pictures);
-  if (card.lines.length) element.append(create("ul", { class: "al-statistics" }, ...card.lines.map((line) => create("li", {}, line))));
+  const place = pictures.childElementCount ? pictures : element;
+  if (place === pictures) element.append(pictures);
+  if (card.lines.length) place.append(create("ul", { class: "al-statistics" }, ...card.lines.map((line) => create("li", {}, line))));
   return element;
 }
 

@@ -4,6 +4,8 @@
 const MARGIN = 14; // around a drawing, in its units (CSS px at zoom 1)
 const TOP = 20; // of a drawing, where its lanes have their titles: these stand above the window on it
 const FOOT = 48; // room below for the way from the loss to the first node
+const FIRST_LETTER = 7.25; // px that a letter of a box takes: 12 px, monospace and bold
+const SECOND_LETTER = 6.6; // in the other font, on average
 const BADGES = {
   birth: "M0 -8L2 -3L7.6 -2.5L3.3 1.2L4.7 6.6L0 3.7L-4.7 6.6L-3.3 1.2L-7.6 -2.5L-2 -3z",
   failed: "M-7 -4L-4 -7L0 -3L4 -7L7 -4L3 0L7 4L4 7L0 3L-4 7L-7 4L-3 0z",
@@ -155,12 +157,12 @@ function paintBox(view, drawing, drawn, at, mark) {
   drawn.face = face;
   const label = view.hidden ? masked(box.label) : box.label;
   drawn.group.setAttribute("class", classes.join(" "));
-  setText(drawn.first, fitted(label, box.w - 6, 7.25));
-  setText(drawn.second, fitted(shown.line, box.w - 6, 6.6));
+  setText(drawn.first, fitted(label, box.w - 6, FIRST_LETTER));
+  setText(drawn.second, fitted(shown.line, box.w - 6, SECOND_LETTER));
   drawn.first.setAttribute("y", String(shown.line ? box.h / 2 - 2.5 : box.h / 2 + 4));
-  const words = [label, shown.line, STATUS_WORDS[shown.status], shown.birth ? "NaN or Inf begins here" : shown.bad ? "holds NaN or Inf" : ""];
+  const words = [label, shown.line, box.note ?? "", STATUS_WORDS[shown.status], shown.birth ? "NaN or Inf begins here" : shown.bad ? "holds NaN or Inf" : ""];
   if (box.opens !== undefined) words.push("folded: click opens it");
-  const said = words.filter(Boolean).join(", ");
+  const said = [...new Set(words)].filter(Boolean).join(", ");
   drawn.group.setAttribute("aria-label", said);
   setText(drawn.tip, `${box.tip}\n${said}`.trim());
   drawn.group.querySelector(".al-badge")?.remove();
@@ -168,6 +170,11 @@ function paintBox(view, drawing, drawn, at, mark) {
     const d = isFailed ? BADGES.failed : BADGES.birth;
     drawn.group.append(createSvg("path", { class: "al-badge", transform: `translate(${box.w + 3} -2)`, d }));
   }
+}
+
+/** @param {string} text a second line @param {number} width of a box */
+function isFitting(text, width) {
+  return text.length * SECOND_LETTER <= width - 6;
 }
 
 /** A text that fits; its end goes where it does not. @param {string} text @param {number} room @param {number} letter */

@@ -32,7 +32,7 @@ function buildGraph(view) {
     button.setAttribute("aria-label", does);
     zooms.append(button);
   }
-  element.append(zooms, buildLegend(pack));
+  element.append(create("div", { class: "al-below" }, buildLegend(pack), zooms));
 
   /** What is drawn follows what is in sight. */
   function refresh() {

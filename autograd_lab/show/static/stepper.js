@@ -33,7 +33,7 @@ function report(model, error) {
 /** @param {Model} model @param {HTMLElement} el @param {HTMLElement} root @param {Pack} pack @param {AbortController} end */
 function showPack(model, el, root, pack, end) {
   const last = pack.steps.subject.length - 1;
-  const hides = (model.get("hide") || pack.hide) === "values";
+  const hides = (model.get("hide") ?? pack.hide) === "values";
   /** @type {View} */
   const view = {
     id: Math.random().toString(36).slice(2, 10),
@@ -68,7 +68,7 @@ function showPack(model, el, root, pack, end) {
   let isShown = false;
 
   root.append(
-    create("div", { class: "al-head" }, create("div", { class: "al-row al-top" }, moves.element, buildDevice(pack)), timeline.element, status),
+    create("div", { class: "al-head" }, moves.element, timeline.element, status),
     create("div", { class: "al-main" }, graph ? graph.element : instead, create("div", { class: "al-side" }, inspector.element, code.element)),
     create("div", { class: "al-foot" }, tools.element),
     grip,
@@ -180,13 +180,6 @@ function showPack(model, el, root, pack, end) {
       end.signal.addEventListener("abort", () => model.off(`change:${name}`, handler));
     }
   }
-}
-
-/** The device, when it is not the CPU. @param {Pack} pack */
-function buildDevice(pack) {
-  const device = create("span", { class: "al-device" }, pack.device ? `on ${pack.device}` : "");
-  device.hidden = !pack.device;
-  return device;
 }
 
 /** A handle below that changes the height, with the pointer or the arrow keys. @param {View} view */

@@ -31,7 +31,7 @@ function buildTimeline(view) {
     "div",
     { class: "al-timeline" },
     create("div", { class: "al-track" }, marks, strip, reached, input),
-    place,
+    create("div", { class: "al-where" }, create("span", { class: "al-device" }, pack.device ? `on ${pack.device}` : ""), place),
   );
   view.listen(input, "input", () => view.go(Number(input.value)));
   view.listen(input, "pointermove", (event) => {
