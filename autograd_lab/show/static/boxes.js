@@ -4,6 +4,9 @@
 /** @typedef {"later" | "waiting" | "now" | "done" | "failed"} Status */
 /** @typedef {{status: Status, line: string, bad: boolean, birth: boolean}} Shown */
 
+const FIRST_LETTER = 7.25; // px that a letter of a box takes: 12 px, monospace and bold
+const SECOND_LETTER = 6.6; // in the other font, on average
+
 /** @type {Record<Status, string>} */
 const STATUS_WORDS = {
   later: "has not run yet",
@@ -47,7 +50,8 @@ function tellNodes(view, box, pass, step) {
   const failed = runs.find((run) => run.error && run.start <= step && !run.finish);
   const open = runs.find((run) => run.start <= step && run.finish > step);
   const subject = view.pack.steps.subject[step];
-  const isNow = /^[nmg]/.test(subject) && box.nodes.includes(parseInt(subject.slice(1))) && subject.endsWith(`@${pass}`);
+  const isNow =
+    /^[nmg]/.test(subject) && box.nodes.includes(parseInt(subject.slice(1))) && subject.endsWith(`@${pass}`);
   /** @type {Status} */
   const status = failed ? "failed" : isNow || open ? "now" : done === box.nodes.length ? "done" : "later";
   if (box.nodes.length > 1) return { status, line: partLine(box, done, box.nodes.length) };
@@ -118,4 +122,15 @@ function stepsOfBox(view, drawing, box) {
   const own = keys.flatMap((key) => view.index.steps.get(key) ?? []);
   const gained = box.tensors.flatMap((tensor) => (view.index.grads.get(tensor) ?? []).map(([step]) => step));
   return [...new Set([...own, ...gained])].filter((step) => step > 0).sort((one, other) => one - other);
+}
+
+/** @param {string} text a second line @param {number} width of a box */
+function isFitting(text, width) {
+  return text.length * SECOND_LETTER <= width - 6;
+}
+
+/** A text that fits; its end goes where it does not. @param {string} text @param {number} room @param {number} letter */
+function fitted(text, room, letter) {
+  const most = Math.floor(room / letter);
+  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }

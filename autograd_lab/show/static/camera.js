@@ -63,20 +63,38 @@ function createCamera(view, scroller, sheet, svg, moved) {
     moved();
   };
 
-  view.listen(scroller, "scroll", () => {
-    if (!awaited) awaited = requestAnimationFrame(() => { awaited = 0; moved(); });
-  }, { passive: true });
-  view.listen(scroller, "scrollend", () => { aim = null; });
-  view.listen(scroller, "wheel", (event) => {
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    scale(Math.exp(-event.deltaY * 0.002), event.clientX, event.clientY);
-  }, { passive: false });
+  view.listen(
+    scroller,
+    "scroll",
+    () => {
+      if (!awaited)
+        awaited = requestAnimationFrame(() => {
+          awaited = 0;
+          moved();
+        });
+    },
+    { passive: true },
+  );
+  view.listen(scroller, "scrollend", () => {
+    aim = null;
+  });
+  view.listen(
+    scroller,
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      scale(Math.exp(-event.deltaY * 0.002), event.clientX, event.clientY);
+    },
+    { passive: false },
+  );
   listenToDrag(view, scroller);
   view.ended.addEventListener("abort", () => cancelAnimationFrame(awaited));
 
   return {
-    get zoom() { return zoom; },
+    get zoom() {
+      return zoom;
+    },
     load(drawing) {
       width = drawing.width + 2 * MARGIN;
       height = drawing.height + FOOT - TOP;
@@ -93,8 +111,20 @@ function createCamera(view, scroller, sheet, svg, moved) {
     },
     scale,
     follow(boxes) {
-      const left = aimed(boxes.map((box) => [box.x, box.x + box.w]), MARGIN, sheet.offsetLeft, aim?.left ?? scroller.scrollLeft, scroller.clientWidth);
-      const top = aimed(boxes.map((box) => [box.y, box.y + box.h]), -TOP, 0, aim?.top ?? scroller.scrollTop, scroller.clientHeight);
+      const left = aimed(
+        boxes.map((box) => [box.x, box.x + box.w]),
+        MARGIN,
+        sheet.offsetLeft,
+        aim?.left ?? scroller.scrollLeft,
+        scroller.clientWidth,
+      );
+      const top = aimed(
+        boxes.map((box) => [box.y, box.y + box.h]),
+        -TOP,
+        0,
+        aim?.top ?? scroller.scrollTop,
+        scroller.clientHeight,
+      );
       const target = {
         left: clamp(left, 0, Math.max(0, scroller.scrollWidth - scroller.clientWidth)),
         top: clamp(top, 0, Math.max(0, scroller.scrollHeight - scroller.clientHeight)),
@@ -122,7 +152,10 @@ function createCamera(view, scroller, sheet, svg, moved) {
   function aimed(spans, before, shift, now, room) {
     let [low, high] = spans[0].map((at) => (at + before) * zoom + shift);
     for (const span of spans.slice(1)) {
-      const [least, most] = [Math.min(low, (span[0] + before) * zoom + shift), Math.max(high, (span[1] + before) * zoom + shift)];
+      const [least, most] = [
+        Math.min(low, (span[0] + before) * zoom + shift),
+        Math.max(high, (span[1] + before) * zoom + shift),
+      ];
       if (most - least < room - 60) [low, high] = [least, most];
     }
     const rim = Math.min(room * 0.18, (room - (high - low)) / 2);
@@ -143,7 +176,8 @@ function listenToDrag(view, scroller) {
   view.listen(scroller, "pointerdown", (event) => {
     wasDragged = false;
     const bounds = scroller.getBoundingClientRect();
-    const isOnSheet = event.clientX < bounds.left + scroller.clientWidth && event.clientY < bounds.top + scroller.clientHeight;
+    const isOnSheet =
+      event.clientX < bounds.left + scroller.clientWidth && event.clientY < bounds.top + scroller.clientHeight;
     if (event.button || event.pointerType === "touch" || !isOnSheet) return;
     drag = { x: event.clientX, y: event.clientY, left: scroller.scrollLeft, top: scroller.scrollTop };
   });
@@ -162,5 +196,12 @@ function listenToDrag(view, scroller) {
       scroller.classList.remove("al-dragged");
     });
   }
-  view.listen(scroller, "click", (event) => { if (wasDragged) event.stopPropagation(); }, { capture: true });
+  view.listen(
+    scroller,
+    "click",
+    (event) => {
+      if (wasDragged) event.stopPropagation();
+    },
+    { capture: true },
+  );
 }

@@ -11,8 +11,13 @@ function buildCard(card, hidden, maps) {
   const isScalar = card.shape === "scalar";
   const head = create("div", { class: "al-card-head" });
   if (card.name) head.append(create("b", {}, card.name));
-  if (card.shape) head.append(create("span", { class: "al-quiet" }, [card.shape, card.dtype].filter(Boolean).join(" ")));
-  const element = create("div", { class: `al-card${card.bad && !hidden ? " al-bad" : ""}${isScalar ? " al-scalar" : ""}` }, head);
+  if (card.shape)
+    head.append(create("span", { class: "al-quiet" }, [card.shape, card.dtype].filter(Boolean).join(" ")));
+  const element = create(
+    "div",
+    { class: `al-card${card.bad && !hidden ? " al-bad" : ""}${isScalar ? " al-scalar" : ""}` },
+    head,
+  );
   if (hidden && (card.numbers || card.pixels || card.histogram || card.lines.some((line) => masked(line) !== line))) {
     element.append(create("div", { class: "al-unknown" }, "?"));
     return element;
@@ -23,15 +28,33 @@ function buildCard(card, hidden, maps) {
   if (card.histogram) pictures.append(buildHistogram(card.histogram));
   const place = pictures.childElementCount ? pictures : element;
   if (place === pictures) element.append(pictures);
-  if (card.lines.length) place.append(create("ul", { class: "al-statistics" }, ...card.lines.map((line) => create("li", {}, line))));
+  if (card.lines.length)
+    place.append(create("ul", { class: "al-statistics" }, ...card.lines.map((line) => create("li", {}, line))));
   return element;
 }
 
 /** @param {string[][]} rows @param {string} name */
 function buildNumbers(rows, name) {
   if (rows.length === 1 && rows[0].length === 1) return create("div", { class: "al-number" }, rows[0][0]);
-  const body = create("tbody", {}, ...rows.map((row) => create("tr", {}, ...row.map((cell) => create("td", /nan|inf/i.test(cell) ? { class: "al-bad" } : {}, cell)))));
-  return create("div", { class: "al-wide" }, create("table", { class: rows.length > 1 ? "al-numbers" : "al-numbers al-one", "aria-label": `Numbers of ${name || "this tensor"}` }, body));
+  const body = create(
+    "tbody",
+    {},
+    ...rows.map((row) =>
+      create("tr", {}, ...row.map((cell) => create("td", /nan|inf/i.test(cell) ? { class: "al-bad" } : {}, cell))),
+    ),
+  );
+  return create(
+    "div",
+    { class: "al-wide" },
+    create(
+      "table",
+      {
+        class: rows.length > 1 ? "al-numbers" : "al-numbers al-one",
+        "aria-label": `Numbers of ${name || "this tensor"}`,
+      },
+      body,
+    ),
+  );
 }
 
 /** @param {Pixels} pixels @param {string} name @param {[HTMLCanvasElement, Pixels][]} maps */
@@ -48,7 +71,11 @@ function buildHeatMap(pixels, name, maps) {
   canvas.style.height = `${pixels.rows * side}px`;
   maps.push([canvas, pixels]);
   const bound = pixels.scale.replace("±", "");
-  const scale = create("div", { class: "al-scale", "aria-hidden": "true" }, ...(bound === "0" ? ["each of these is 0"] : [`−${bound}`, create("i"), `+${bound}`]));
+  const scale = create(
+    "div",
+    { class: "al-scale", "aria-hidden": "true" },
+    ...(bound === "0" ? ["each of these is 0"] : [`−${bound}`, create("i"), `+${bound}`]),
+  );
   return create("figure", {}, canvas, scale, create("figcaption", {}, pixels.note));
 }
 
@@ -64,7 +91,8 @@ function paintHeatMap(canvas, pixels) {
     const part = Math.abs(value) / 127;
     const end = value === -128 ? NOT_FINITE : value < 0 ? NEGATIVE : POSITIVE;
     for (let channel = 0; channel < 3; channel++) {
-      image.data[4 * at + channel] = value === -128 ? end[channel] : middle[channel] + (end[channel] - middle[channel]) * part;
+      image.data[4 * at + channel] =
+        value === -128 ? end[channel] : middle[channel] + (end[channel] - middle[channel]) * part;
     }
     image.data[4 * at + 3] = 255;
   }
@@ -80,7 +108,20 @@ function buildHistogram({ first, counts }) {
     return createSvg("rect", { class: "al-bar", x: at * width, y: 70 - height, width: width - 1, height });
   });
   const words = `Sizes from 2^${first} to 2^${first + counts.length}; most, ${most} elements, near 2^${first + counts.indexOf(most)}`;
-  const svg = createSvg("svg", { width: counts.length * width, height: 70, role: "img", "aria-label": words }, createSvg("title", {}, words), ...bars);
-  const ends = [first, first + counts.length].map((power) => create("span", {}, "2", create("sup", {}, String(power).replace("-", "−"))));
-  return create("figure", {}, svg, create("div", { class: "al-axis", "aria-hidden": "true" }, ...ends), create("figcaption", {}, "sizes"));
+  const svg = createSvg(
+    "svg",
+    { width: counts.length * width, height: 70, role: "img", "aria-label": words },
+    createSvg("title", {}, words),
+    ...bars,
+  );
+  const ends = [first, first + counts.length].map((power) =>
+    create("span", {}, "2", create("sup", {}, String(power).replace("-", "−"))),
+  );
+  return create(
+    "figure",
+    {},
+    svg,
+    create("div", { class: "al-axis", "aria-hidden": "true" }, ...ends),
+    create("figcaption", {}, "sizes"),
+  );
 }

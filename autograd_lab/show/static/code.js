@@ -4,14 +4,21 @@
 /** @param {View} view @returns {Part} */
 function buildCode(view) {
   const { pack } = view;
-  const pane = create("div", { class: "al-code", role: "group", tabindex: 0, "aria-label": "Source. Up and Down walk through lines with steps, Enter jumps to a line's next step." });
+  const pane = create("div", {
+    class: "al-code",
+    role: "group",
+    tabindex: 0,
+    "aria-label": "Source. Up and Down walk through lines with steps, Enter jumps to a line's next step.",
+  });
   /** @type {Map<number, HTMLElement>} */
   const rows = new Map();
   let marked = -1;
   pack.files.forEach((file, at) => {
     pane.append(create("div", { class: "al-file" }, `${file.name}, from line ${file.first}`));
     const known = new Map(pack.lines.flatMap((line, place) => (line.file === at ? [[line.line, place]] : [])));
-    file.text.forEach((text, offset) => pane.append(buildRow(known.get(file.first + offset), file.first + offset, text)));
+    file.text.forEach((text, offset) =>
+      pane.append(buildRow(known.get(file.first + offset), file.first + offset, text)),
+    );
   });
   if (!pack.files.length) pack.lines.forEach((line, place) => pane.append(buildRow(place, line.line, line.text)));
   if (!pane.childElementCount) pane.append(create("p", { class: "al-words al-quiet" }, "No source was recorded."));
@@ -21,7 +28,16 @@ function buildCode(view) {
     const parts = [create("span", { class: "al-line-number" }, String(number)), create("code", {}, text || " ")];
     if (place === undefined) return create("div", { class: "al-line" }, ...parts);
     const { steps } = pack.lines[place];
-    const row = create("button", { type: "button", class: "al-line al-live", tabindex: -1, title: `Steps ${listed(steps)}: click jumps to the next` }, ...parts);
+    const row = create(
+      "button",
+      {
+        type: "button",
+        class: "al-line al-live",
+        tabindex: -1,
+        title: `Steps ${listed(steps)}: click jumps to the next`,
+      },
+      ...parts,
+    );
     view.listen(row, "click", () => view.go(nextIn(steps, view.step)));
     rows.set(place, row);
     return row;
@@ -32,7 +48,13 @@ function buildCode(view) {
     const all = [...pane.querySelectorAll("button")];
     if (!move || !all.length || event.ctrlKey || event.metaKey || event.altKey) return;
     const from = all.findIndex((row) => row === event.target);
-    const current = from >= 0 ? from + move : Math.max(0, all.findIndex((row) => row === rows.get(marked)));
+    const current =
+      from >= 0
+        ? from + move
+        : Math.max(
+            0,
+            all.findIndex((row) => row === rows.get(marked)),
+          );
     all[clamp(current, 0, all.length - 1)].focus();
     event.preventDefault();
     event.stopPropagation();

@@ -4,8 +4,6 @@
 const MARGIN = 14; // around a drawing, in its units (CSS px at zoom 1)
 const TOP = 20; // of a drawing, where its lanes have their titles: these stand above the window on it
 const FOOT = 48; // room below for the way from the loss to the first node
-const FIRST_LETTER = 7.25; // px that a letter of a box takes: 12 px, monospace and bold
-const SECOND_LETTER = 6.6; // in the other font, on average
 const BADGES = {
   birth: "M0 -8L2 -3L7.6 -2.5L3.3 1.2L4.7 6.6L0 3.7L-4.7 6.6L-3.3 1.2L-7.6 -2.5L-2 -3z",
   failed: "M-7 -4L-4 -7L0 -3L4 -7L7 -4L3 0L7 4L4 7L0 3L-4 7L-7 4L-3 0z",
@@ -19,7 +17,14 @@ const BADGES = {
 /** The fixed parts of a drawing, and empty layers for its boxes and lines. @param {View} view @param {Drawing} drawing @param {SVGSVGElement} svg @returns {Scene} */
 function openScene(view, drawing, svg) {
   const lanes = drawing.lanes.map((lane) =>
-    createSvg("rect", { class: "al-lane", x: lane.x - 8, y: TOP, width: lane.width + 16, height: drawing.height + FOOT - TOP - 6, rx: 12 }),
+    createSvg("rect", {
+      class: "al-lane",
+      x: lane.x - 8,
+      y: TOP,
+      width: lane.width + 16,
+      height: drawing.height + FOOT - TOP - 6,
+      rx: 12,
+    }),
   );
   const edgeLayer = createSvg("g", { "aria-hidden": "true" });
   const boxLayer = createSvg("g");
@@ -57,7 +62,16 @@ function drawHeads(view) {
   const heads = ["f", "b", "later"].map((kind) =>
     createSvg(
       "marker",
-      { id: `al-head-${kind}-${view.id}`, viewBox: "0 0 8 8", refX: 7.2, refY: 4, markerWidth: 7.5, markerHeight: 7.5, markerUnits: "userSpaceOnUse", orient: "auto" },
+      {
+        id: `al-head-${kind}-${view.id}`,
+        viewBox: "0 0 8 8",
+        refX: 7.2,
+        refY: 4,
+        markerWidth: 7.5,
+        markerHeight: 7.5,
+        markerUnits: "userSpaceOnUse",
+        orient: "auto",
+      },
       createSvg("path", { class: `al-head al-${kind}`, d: "M0 .4L8 4L0 7.6z" }),
     ),
   );
@@ -73,16 +87,30 @@ function drawHeads(view) {
  * @param {Set<number>} kept boxes to keep in any case
  */
 function cullScene(view, drawing, scene, areas, kept) {
-  cull(scene.edgeAreas, scene.edges, areas, new Set(), (at) => {
-    const path = createSvg("path", { d: curve(drawing.edges[at].points) });
-    scene.edgeLayer.append(path);
-    return path;
-  }, (path) => path.remove());
-  cull(scene.boxAreas, scene.boxes, areas, kept, (at) => {
-    const drawn = drawBox(view, drawing.boxes[at], at);
-    scene.boxLayer.append(drawn.group);
-    return drawn;
-  }, (drawn) => drawn.group.remove());
+  cull(
+    scene.edgeAreas,
+    scene.edges,
+    areas,
+    new Set(),
+    (at) => {
+      const path = createSvg("path", { d: curve(drawing.edges[at].points) });
+      scene.edgeLayer.append(path);
+      return path;
+    },
+    (path) => path.remove(),
+  );
+  cull(
+    scene.boxAreas,
+    scene.boxes,
+    areas,
+    kept,
+    (at) => {
+      const drawn = drawBox(view, drawing.boxes[at], at);
+      scene.boxLayer.append(drawn.group);
+      return drawn;
+    },
+    (drawn) => drawn.group.remove(),
+  );
 }
 
 /**
@@ -97,7 +125,9 @@ function cullScene(view, drawing, scene, areas, kept) {
 function cull(places, drawn, areas, kept, add, remove) {
   for (let at = 0; at < places.length / 4; at++) {
     const [left, top, right, bottom] = places.subarray(4 * at, 4 * at + 4);
-    const isSeen = kept.has(at) || areas.some((area) => right >= area.left && left <= area.right && bottom >= area.top && top <= area.bottom);
+    const isSeen =
+      kept.has(at) ||
+      areas.some((area) => right >= area.left && left <= area.right && bottom >= area.top && top <= area.bottom);
     const item = drawn.get(at);
     if (isSeen && item === undefined) drawn.set(at, add(at));
     else if (!isSeen && item !== undefined) {
@@ -131,7 +161,8 @@ function drawBox(view, box, at) {
     transform: `translate(${box.x} ${box.y})`,
     "data-box": at,
   });
-  if (box.kind === "fold") group.append(createSvg("rect", { class: "al-rect", x: 4, y: -4, width: box.w, height: box.h, rx: 7 }));
+  if (box.kind === "fold")
+    group.append(createSvg("rect", { class: "al-rect", x: 4, y: -4, width: box.w, height: box.h, rx: 7 }));
   group.append(tip, createSvg("rect", { class: "al-rect", width: box.w, height: box.h, rx: 7 }), first, second);
   return { group, first, second, tip, face: "" };
 }
@@ -160,7 +191,13 @@ function paintBox(view, drawing, drawn, at, mark) {
   setText(drawn.first, fitted(label, box.w - 6, FIRST_LETTER));
   setText(drawn.second, fitted(shown.line, box.w - 6, SECOND_LETTER));
   drawn.first.setAttribute("y", String(shown.line ? box.h / 2 - 2.5 : box.h / 2 + 4));
-  const words = [label, shown.line, box.note ?? "", STATUS_WORDS[shown.status], shown.birth ? "NaN or Inf begins here" : shown.bad ? "holds NaN or Inf" : ""];
+  const words = [
+    label,
+    shown.line,
+    box.note ?? "",
+    STATUS_WORDS[shown.status],
+    shown.birth ? "NaN or Inf begins here" : shown.bad ? "holds NaN or Inf" : "",
+  ];
   if (box.opens !== undefined) words.push("folded: click opens it");
   const said = [...new Set(words)].filter(Boolean).join(", ");
   drawn.group.setAttribute("aria-label", said);
@@ -170,17 +207,6 @@ function paintBox(view, drawing, drawn, at, mark) {
     const d = isFailed ? BADGES.failed : BADGES.birth;
     drawn.group.append(createSvg("path", { class: "al-badge", transform: `translate(${box.w + 3} -2)`, d }));
   }
-}
-
-/** @param {string} text a second line @param {number} width of a box */
-function isFitting(text, width) {
-  return text.length * SECOND_LETTER <= width - 6;
-}
-
-/** A text that fits; its end goes where it does not. @param {string} text @param {number} room @param {number} letter */
-function fitted(text, room, letter) {
-  const most = Math.floor(room / letter);
-  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
 }
 
 /** @param {View} view @param {Drawing} drawing @param {SVGPathElement} path @param {number} at */

@@ -108,7 +108,10 @@ function nextIn(sorted, step) {
 }
 
 const NUMBER = "[-+]?(?:\\d[\\d.]*(?:e[-+]?\\d+)?|nan|inf)";
-const NAMED_NUMBER = new RegExp(`(= ?|norm |rms |min |max |mean |gains |grad |gradient |starts at |returns |holds )${NUMBER}\\b`, "gi");
+const NAMED_NUMBER = new RegExp(
+  `(= ?|norm |rms |min |max |mean |gains |grad |gradient |starts at |returns |holds )${NUMBER}\\b`,
+  "gi",
+);
 
 /** Puts ? where a text tells a value. @param {string} text */
 function masked(text) {

@@ -9,12 +9,21 @@
 /** @param {View} view @returns {Graph} */
 function buildGraph(view) {
   const { pack } = view;
-  const svg = createSvg("svg", { class: "al-svg", role: "graphics-document", "aria-label": "Graph of forward and backward" });
+  const svg = createSvg("svg", {
+    class: "al-svg",
+    role: "graphics-document",
+    "aria-label": "Graph of forward and backward",
+  });
   const sheet = create("div", { class: "al-sheet" }, svg);
   const heads = create("div", { class: "al-heads", "aria-hidden": "true" });
   const scroller = create(
     "div",
-    { class: "al-scroll", tabindex: 0, role: "group", "aria-label": "Graph. Up and Down walk through its boxes, Enter jumps to a box's next step." },
+    {
+      class: "al-scroll",
+      tabindex: 0,
+      role: "group",
+      "aria-label": "Graph. Up and Down walk through its boxes, Enter jumps to a box's next step.",
+    },
     sheet,
   );
   const crumbs = create("nav", { class: "al-crumbs", "aria-label": "Folds that are open" });
@@ -27,8 +36,13 @@ function buildGraph(view) {
   const drawing = () => pack.views[shown];
   const camera = createCamera(view, scroller, sheet, svg, refresh);
   const zooms = create("div", { class: "al-zooms", role: "group", "aria-label": "Zoom" });
-  for (const [words, does, factor] of /** @type {[string, string, number][]} */ ([["−", "Zoom out", 0.8], ["+", "Zoom in", 1.25]])) {
-    const button = createButton(view, { words, does: `${does} (also Ctrl and wheel)`, class: "al-zoom" }, () => camera.scale(factor));
+  for (const [words, does, factor] of /** @type {[string, string, number][]} */ ([
+    ["−", "Zoom out", 0.8],
+    ["+", "Zoom in", 1.25],
+  ])) {
+    const button = createButton(view, { words, does: `${does} (also Ctrl and wheel)`, class: "al-zoom" }, () =>
+      camera.scale(factor),
+    );
     button.setAttribute("aria-label", does);
     zooms.append(button);
   }
@@ -97,12 +111,18 @@ function buildGraph(view) {
       ...path.map((at) => {
         const words = at === 0 ? "Whole graph" : pack.views[at].title;
         if (at === shown) return create("strong", { "aria-current": "true" }, words);
-        return createButton(view, { words: `${words} ›`, does: `Back to ${words}`, key: "Esc", class: "al-link" }, () => show(at));
+        return createButton(view, { words: `${words} ›`, does: `Back to ${words}`, key: "Esc", class: "al-link" }, () =>
+          show(at),
+        );
       }),
     );
     if (outside < 0) return;
     const words = `Step ${view.step} is elsewhere: show it`;
-    crumbs.append(createButton(view, { words, does: "Show the current step", key: "o", class: "al-link al-there" }, () => show(outside)));
+    crumbs.append(
+      createButton(view, { words, does: "Show the current step", key: "o", class: "al-link al-there" }, () =>
+        show(outside),
+      ),
+    );
   }
 
   /** The drawing that has the current step: the widest. */
@@ -136,7 +156,8 @@ function buildGraph(view) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const move = { ArrowDown: 1, ArrowUp: -1 }[/** @type {string} */ (event.key)];
     const { length } = drawing().boxes;
-    if (move && length) pick(((picked < 0 ? Math.max(0, boxAt(view, drawing(), view.step)) : picked + move) + length) % length);
+    if (move && length)
+      pick(((picked < 0 ? Math.max(0, boxAt(view, drawing(), view.step)) : picked + move) + length) % length);
     else if (event.key === "Enter" && picked >= 0) press(picked);
     else return;
     event.preventDefault();
@@ -166,7 +187,7 @@ function buildGraph(view) {
     },
     leave() {
       const { parent } = drawing();
-      if (picked >= 0) pick(-1), refresh();
+      if (picked >= 0) (pick(-1), refresh());
       else if (parent >= 0) show(parent);
       else return false;
       return true;
@@ -197,7 +218,9 @@ function buildLegend(pack) {
   return create(
     "ul",
     { class: "al-legend", "aria-label": "Legend" },
-    ...entries.filter(([, , has]) => has).map(([kind, words]) => create("li", {}, create("i", { class: `al-swatch ${kind}` }), words)),
+    ...entries
+      .filter(([, , has]) => has)
+      .map(([kind, words]) => create("li", {}, create("i", { class: `al-swatch ${kind}` }), words)),
     ...buildMarkLegend(pack),
   );
 }

@@ -19,7 +19,12 @@ function buildInspector(view) {
   const { pack } = view;
   const title = create("div", { class: "al-title", role: "heading", "aria-level": 3 });
   const body = create("div", { class: "al-panels" });
-  const element = create("section", { class: "al-inspector", tabindex: 0, "aria-label": "What this step did" }, title, body);
+  const element = create(
+    "section",
+    { class: "al-inspector", tabindex: 0, "aria-label": "What this step did" },
+    title,
+    body,
+  );
   /** @type {[HTMLCanvasElement, Pixels][]} */
   let maps = [];
   let face = "";
@@ -27,8 +32,23 @@ function buildInspector(view) {
   /** @param {Panel} panel */
   function buildPanel([head, cards, text]) {
     const words = HEADS[head] ?? head.charAt(0).toUpperCase() + head.slice(1);
-    const panel = create("div", { class: `al-panel al-panel-${head.replaceAll(/\W+/g, "-")}` }, create("div", { class: "al-panel-head", role: "heading", "aria-level": 4 }, words));
-    if (text) panel.append(...text.split("\n").map((line, at) => create("p", { class: head === "rule" && at ? "al-formula" : "al-words" }, view.hidden && head !== "rule" ? masked(line) : line)));
+    const panel = create(
+      "div",
+      { class: `al-panel al-panel-${head.replaceAll(/\W+/g, "-")}` },
+      create("div", { class: "al-panel-head", role: "heading", "aria-level": 4 }, words),
+    );
+    if (text)
+      panel.append(
+        ...text
+          .split("\n")
+          .map((line, at) =>
+            create(
+              "p",
+              { class: head === "rule" && at ? "al-formula" : "al-words" },
+              view.hidden && head !== "rule" ? masked(line) : line,
+            ),
+          ),
+      );
     if (cards) {
       const built = cards.map((at) => buildCard(at === null ? null : pack.cards[at], view.hidden, maps));
       panel.append(create("div", { class: "al-cards" }, ...built));

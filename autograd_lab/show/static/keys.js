@@ -58,8 +58,17 @@ function buildHelp(view, keys, close) {
     ["↑ ↓ Enter", "in the graph or the source: walk and jump"],
     ["Ctrl wheel", "zoom the graph; drag moves it"],
   ];
-  const list = create("dl", {}, ...rows.flatMap(([key, words]) => [create("dt", {}, create("kbd", {}, key)), create("dd", {}, words)]));
-  const panel = create("div", { class: "al-help", role: "dialog", "aria-label": "Keys", tabindex: -1 }, create("div", { class: "al-title", role: "heading", "aria-level": 3 }, "Keys"), list);
+  const list = create(
+    "dl",
+    {},
+    ...rows.flatMap(([key, words]) => [create("dt", {}, create("kbd", {}, key)), create("dd", {}, words)]),
+  );
+  const panel = create(
+    "div",
+    { class: "al-help", role: "dialog", "aria-label": "Keys", tabindex: -1 },
+    create("div", { class: "al-title", role: "heading", "aria-level": 3 }, "Keys"),
+    list,
+  );
   panel.append(createButton(view, { words: "Close", does: "Close this list", key: "Esc" }, close));
   panel.hidden = true;
   return panel;

@@ -26,7 +26,10 @@ function globPart(part) {
  */
 function stepsNamed(pack, wanted) {
   if (wanted.toLowerCase() === FIRST_NONFINITE.toLowerCase() || wanted.toLowerCase() === "nan") {
-    return pack.marks.filter((mark) => mark.kind === "nonfinite").map((mark) => mark.step).slice(0, 1);
+    return pack.marks
+      .filter((mark) => mark.kind === "nonfinite")
+      .map((mark) => mark.step)
+      .slice(0, 1);
   }
   const named = matching(wanted, pack.names);
   if (named.size) return stepsOf(pack, (table, id) => table.names[id].some((name) => named.has(name)));
@@ -35,7 +38,9 @@ function stepsNamed(pack, wanted) {
   const inside = new Set(
     modules.flatMap(([module, at]) => {
       const around = [...wantedModules].map((one) => pack.modules[one]);
-      return around.some((outer) => module === outer || outer === "" || String(module).startsWith(`${outer}.`)) ? [at] : [];
+      return around.some((outer) => module === outer || outer === "" || String(module).startsWith(`${outer}.`))
+        ? [at]
+        : [];
     }),
   );
   return stepsOf(pack, (table, id) => inside.has(table.module[id]));
@@ -60,7 +65,8 @@ function runTo(view, wanted) {
   const next = found.find((step) => step > view.step);
   if (next !== undefined) return view.go(next);
   if (found.length) return view.say(`No later step has ${wanted}: it was last at step ${found.at(-1)}. Go back first.`);
-  if (wanted.toLowerCase() === FIRST_NONFINITE.toLowerCase()) return view.say("No step of this recording has a NaN or an Inf.");
+  if (wanted.toLowerCase() === FIRST_NONFINITE.toLowerCase())
+    return view.say("No step of this recording has a NaN or an Inf.");
   const like = nearNames(wanted, [...view.pack.names, ...view.pack.modules]);
   view.say(`Nothing in this recording is called ${wanted}.${like.length ? ` Nearest names: ${like.join(", ")}.` : ""}`);
 }

@@ -4,7 +4,13 @@
 /** @param {{model: Model, el: HTMLElement}} context @returns {Promise<() => void>} */
 async function render({ model, el }) {
   const end = new AbortController();
-  const root = create("div", { class: "al-stepper", role: "group", "aria-label": "Autograd stepper", tabindex: 0, "data-lm-suppress-shortcuts": "true" });
+  const root = create("div", {
+    class: "al-stepper",
+    role: "group",
+    "aria-label": "Autograd stepper",
+    tabindex: 0,
+    "data-lm-suppress-shortcuts": "true",
+  });
   el.append(root);
   try {
     const pack = await unpack(model.get("pack"));
@@ -46,7 +52,8 @@ function showPack(model, el, root, pack, end) {
     size: 1,
     root,
     ended: end.signal,
-    listen: (target, kind, handler, options) => target.addEventListener(kind, guarded(handler), { ...options, signal: end.signal }),
+    listen: (target, kind, handler, options) =>
+      target.addEventListener(kind, guarded(handler), { ...options, signal: end.signal }),
     go: guarded(go),
     paint: guarded(paint),
     say,
@@ -69,7 +76,12 @@ function showPack(model, el, root, pack, end) {
 
   root.append(
     create("div", { class: "al-head" }, moves.element, timeline.element, status),
-    create("div", { class: "al-main" }, graph ? graph.element : instead, create("div", { class: "al-side" }, inspector.element, code.element)),
+    create(
+      "div",
+      { class: "al-main" },
+      graph ? graph.element : instead,
+      create("div", { class: "al-side" }, inspector.element, code.element),
+    ),
     create("div", { class: "al-foot" }, tools.element),
     grip,
     helpPanel,
@@ -166,46 +178,29 @@ function showPack(model, el, root, pack, end) {
   }
 
   function listenToModel() {
-    const followModel = guarded(() => { if (!moves.playing()) go(Number(model.get("step")) || 0, false); });
+    const followModel = guarded(() => {
+      if (!moves.playing()) go(Number(model.get("step")) || 0, false);
+    });
     const hideAgain = guarded(() => {
       view.hides = view.hidden = model.get("hide") === "values";
       paint();
     });
-    const showMessage = guarded(() => { if (model.get("message")) say(String(model.get("message"))); });
+    const showMessage = guarded(() => {
+      if (model.get("message")) say(String(model.get("message")));
+    });
     const resize = () => root.style.setProperty("--al-height", model.get("height") ? `${model.get("height")}px` : "");
     /** @type {[string, () => void][]} */
-    const handlers = [["step", followModel], ["hide", hideAgain], ["message", showMessage], ["height", resize]];
+    const handlers = [
+      ["step", followModel],
+      ["hide", hideAgain],
+      ["message", showMessage],
+      ["height", resize],
+    ];
     for (const [name, handler] of handlers) {
       model.on(`change:${name}`, handler);
       end.signal.addEventListener("abort", () => model.off(`change:${name}`, handler));
     }
   }
-}
-
-/** A handle below that changes the height, with the pointer or the arrow keys. @param {View} view */
-function buildGrip(view) {
-  const grip = create("div", { class: "al-grip", role: "separator", tabindex: 0, "aria-orientation": "horizontal", "aria-label": "Height", title: "Drag to change the height", "aria-valuenow": 0 });
-  /** @param {number} height */
-  const resize = (height) => {
-    const px = Math.round(clamp(height, 320, 2000));
-    view.root.style.setProperty("--al-height", `${px}px`);
-    grip.setAttribute("aria-valuenow", String(px));
-  };
-  view.listen(grip, "pointerdown", (event) => {
-    event.preventDefault();
-    grip.setPointerCapture(event.pointerId);
-  });
-  view.listen(grip, "pointermove", (event) => {
-    if (grip.hasPointerCapture(event.pointerId)) resize(event.clientY - view.root.getBoundingClientRect().top);
-  });
-  view.listen(grip, "keydown", (event) => {
-    const move = { ArrowDown: 24, ArrowUp: -24 }[/** @type {string} */ (event.key)];
-    if (!move) return;
-    resize(view.root.offsetHeight + move);
-    event.preventDefault();
-    event.stopPropagation();
-  });
-  return grip;
 }
 
 /** Light or dark, as the place around says: JupyterLab, VS Code, Colab, marimo, else the system. */
@@ -215,7 +210,8 @@ function themeAround() {
   if (lab) return lab === "true" ? "light" : "dark";
   const classes = [...body.classList, ...documentElement.classList, documentElement.getAttribute("theme") ?? ""];
   if (classes.some((name) => name === "vscode-light" || name === "light")) return "light";
-  if (classes.some((name) => name === "dark" || name === "vscode-dark" || name === "vscode-high-contrast")) return "dark";
+  if (classes.some((name) => name === "dark" || name === "vscode-dark" || name === "vscode-high-contrast"))
+    return "dark";
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
@@ -227,7 +223,10 @@ function listenToTheme(view, recolour) {
   };
   const changes = new MutationObserver(apply);
   for (const element of [document.body, document.documentElement]) {
-    changes.observe(element, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class", "theme"] });
+    changes.observe(element, {
+      attributes: true,
+      attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class", "theme"],
+    });
   }
   view.listen(matchMedia("(prefers-color-scheme: dark)"), "change", apply);
   view.ended.addEventListener("abort", () => changes.disconnect());

@@ -7,20 +7,37 @@ const THUMB = 16; // px, as wide as the thumb in stepper.css
 const MARKS = {
   accumulate: { shape: "M-4 3L0 -4L4 3z", words: ".grad gains" },
   optimizer: { shape: "M0 -5L5 0L0 5L-5 0z", words: "optimizer step" },
-  nonfinite: { shape: "M0 -6L1.7 -2.1L5.7 -1.8L2.6 .9L3.6 5L0 2.8L-3.6 5L-2.6 .9L-5.7 -1.8L-1.7 -2.1z", words: "NaN or Inf begins" },
-  problem: { shape: "M-4.5 -3L-3 -4.5L0 -1.5L3 -4.5L4.5 -3L1.5 0L4.5 3L3 4.5L0 1.5L-3 4.5L-4.5 3L-1.5 0z", words: "problem" },
+  nonfinite: {
+    shape: "M0 -6L1.7 -2.1L5.7 -1.8L2.6 .9L3.6 5L0 2.8L-3.6 5L-2.6 .9L-5.7 -1.8L-1.7 -2.1z",
+    words: "NaN or Inf begins",
+  },
+  problem: {
+    shape: "M-4.5 -3L-3 -4.5L0 -1.5L3 -4.5L4.5 -3L1.5 0L4.5 3L3 4.5L0 1.5L-3 4.5L-4.5 3L-1.5 0z",
+    words: "problem",
+  },
 };
 
 /** @param {View} view @returns {Part & {arrange: () => void}} */
 function buildTimeline(view) {
   const { pack, last } = view;
-  const input = create("input", { type: "range", class: "al-range", min: 0, max: last, step: 1, "aria-label": "Timeline" });
+  const input = create("input", {
+    type: "range",
+    class: "al-range",
+    min: 0,
+    max: last,
+    step: 1,
+    "aria-label": "Timeline",
+  });
   const strip = create("div", { class: "al-strip", "aria-hidden": "true" });
   const reached = create("div", { class: "al-reached", "aria-hidden": "true" });
   const marks = createSvg("svg", { class: "al-marks", "aria-hidden": "true" });
   const place = create("output", { class: "al-place" });
   const phases = pack.phases.map((phase) => {
-    const segment = create("div", { class: `al-phase al-${phase.kind}`, title: `${phase.name}: steps ${phase.first} to ${phase.last}` }, create("span", {}, phase.name));
+    const segment = create(
+      "div",
+      { class: `al-phase al-${phase.kind}`, title: `${phase.name}: steps ${phase.first} to ${phase.last}` },
+      create("span", {}, phase.name),
+    );
     segment.style.left = `${(100 * (phase.first - 1)) / last}%`;
     segment.style.width = `${(100 * (phase.last - phase.first + 1)) / last}%`;
     return segment;
@@ -31,7 +48,12 @@ function buildTimeline(view) {
     "div",
     { class: "al-timeline" },
     create("div", { class: "al-track" }, marks, strip, reached, input),
-    create("div", { class: "al-where" }, create("span", { class: "al-device" }, pack.device ? `on ${pack.device}` : ""), place),
+    create(
+      "div",
+      { class: "al-where" },
+      create("span", { class: "al-device" }, pack.device ? `on ${pack.device}` : ""),
+      place,
+    ),
   );
   view.listen(input, "input", () => view.go(Number(input.value)));
   view.listen(input, "pointermove", (event) => {
@@ -80,7 +102,10 @@ function drawMarks(marks, pace) {
 
 /** A path of absolute M and L moved by x and y. @param {string} path @param {number} x @param {number} y */
 function moved(path, x, y) {
-  return path.replace(/(-?[\d.]+) (-?[\d.]+)/g, (_, left, top) => `${(Number(left) + x).toFixed(1)} ${(Number(top) + y).toFixed(1)}`);
+  return path.replace(
+    /(-?[\d.]+) (-?[\d.]+)/g,
+    (_, left, top) => `${(Number(left) + x).toFixed(1)} ${(Number(top) + y).toFixed(1)}`,
+  );
 }
 
 /** What the marks mean, for those that there are. @param {Pack} pack */
@@ -88,6 +113,11 @@ function buildMarkLegend(pack) {
   const kinds = Object.entries(MARKS).filter(([kind]) => pack.marks.some((mark) => mark.kind === kind));
   return kinds.map(([kind, { shape, words }]) => {
     const mark = createSvg("path", { class: `al-mark al-mark-${kind}`, d: shape });
-    return create("li", {}, createSvg("svg", { viewBox: "-7 -7 14 14", width: 13, height: 13, "aria-hidden": "true" }, mark), words);
+    return create(
+      "li",
+      {},
+      createSvg("svg", { viewBox: "-7 -7 14 14", width: 13, height: 13, "aria-hidden": "true" }, mark),
+      words,
+    );
   });
 }

@@ -1,5 +1,5 @@
 // @ts-check
-// The rows of tools: moves and play above, run-to, text size and screen below.
+// The rows of tools: moves and play above; run-to, text size, screen and the handle for the height below.
 
 const PLAY_MS = 1000; // between two steps at speed 1x
 const SIZES = [1, 1.15, 1.3, 1.5, 1.75, 2];
@@ -22,7 +22,10 @@ function buildMoves(view) {
     timer = 0;
     if (on && view.last) {
       if (view.step >= view.last) view.go(0);
-      timer = setInterval(() => (view.step < view.last ? view.go(view.step + 1) : play(false)), PLAY_MS / Number(speed.value));
+      timer = setInterval(
+        () => (view.step < view.last ? view.go(view.step + 1) : play(false)),
+        PLAY_MS / Number(speed.value),
+      );
     }
     playButton.replaceChildren(icon(timer ? "pause" : "play"), create("span", {}, timer ? "Pause" : "Play"));
     playButton.setAttribute("aria-pressed", String(Boolean(timer)));
@@ -35,7 +38,12 @@ function buildMoves(view) {
     const problems = view.pack.marks.filter((mark) => mark.kind === "nonfinite" || mark.kind === "problem");
     const next = problems.find((mark) => mark.step > view.step);
     if (next) view.go(next.step);
-    else view.say(problems.length ? "No problem after this step." : "This recording has no problem: nothing raised, no NaN, no Inf.");
+    else
+      view.say(
+        problems.length
+          ? "No problem after this step."
+          : "This recording has no problem: nothing raised, no NaN, no Inf.",
+      );
   };
   /** @type {[string, string, string, string, () => void][]} */
   const faces = [
@@ -47,15 +55,25 @@ function buildMoves(view) {
     ["problem", "Next problem", "Go to the next NaN, Inf or error", "p", nextProblem],
     ["end", "End", "Go to the end", "End", () => view.go(view.last)],
   ];
-  const buttons = faces.map(([name, words, does, key, press]) => createButton(view, { icon: name, words, does, key }, press));
+  const buttons = faces.map(([name, words, does, key, press]) =>
+    createButton(view, { icon: name, words, does, key }, press),
+  );
   const [restart, back, step, playButton, phase, , end] = buttons;
   step.classList.add("al-primary");
   playButton.setAttribute("aria-pressed", "false");
   playButton.after(speed);
-  view.listen(speed, "change", () => { if (timer) play(true); });
+  view.listen(speed, "change", () => {
+    if (timer) play(true);
+  });
   view.ended.addEventListener("abort", () => clearInterval(timer));
   return {
-    element: create("div", { class: "al-row al-moves", role: "toolbar", "aria-label": "Steps" }, ...buttons.slice(0, 4), speed, ...buttons.slice(4)),
+    element: create(
+      "div",
+      { class: "al-row al-moves", role: "toolbar", "aria-label": "Steps" },
+      ...buttons.slice(0, 4),
+      speed,
+      ...buttons.slice(4),
+    ),
     playing: () => timer !== 0,
     play,
     nextPhase,
@@ -83,23 +101,91 @@ function buildTools(view, graph, does) {
   const listId = `al-names-${view.id}`;
   const names = [FIRST_NONFINITE, ...new Set([...pack.names, ...pack.modules.filter(Boolean)])];
   const options = create("datalist", { id: listId }, ...names.map((name) => create("option", { value: name })));
-  const field = create("input", { type: "text", class: "al-field", list: listId, placeholder: "Name or Mul*", "aria-label": "Name of a node, call, leaf or module", autocomplete: "off", spellcheck: "false" });
+  const field = create("input", {
+    type: "text",
+    class: "al-field",
+    list: listId,
+    placeholder: "Name or Mul*",
+    "aria-label": "Name of a node, call, leaf or module",
+    autocomplete: "off",
+    spellcheck: "false",
+  });
   const run = () => runTo(view, field.value.trim());
-  view.listen(field, "keydown", (event) => { if (event.key === "Enter") run(); });
-  const reveal = createButton(view, { icon: "eye", words: "Reveal", does: "Show the values, or hide them again", key: "v" }, does.reveal);
-  const left = [field, options, createButton(view, { words: "Run to", does: "Go to the next step of this name", key: "/" }, run)];
-  if (graph) left.push(createButton(view, { words: "Find", does: "Find a box of this name, without a step" }, () => graph.find(field.value.trim())));
+  view.listen(field, "keydown", (event) => {
+    if (event.key === "Enter") run();
+  });
+  const reveal = createButton(
+    view,
+    { icon: "eye", words: "Reveal", does: "Show the values, or hide them again", key: "v" },
+    does.reveal,
+  );
+  const left = [
+    field,
+    options,
+    createButton(view, { words: "Run to", does: "Go to the next step of this name", key: "/" }, run),
+  ];
+  if (graph)
+    left.push(
+      createButton(view, { words: "Find", does: "Find a box of this name, without a step" }, () =>
+        graph.find(field.value.trim()),
+      ),
+    );
   const smaller = createButton(view, { words: "A−", does: "Smaller text", key: "-" }, () => does.grow(-1));
   const larger = createButton(view, { words: "A+", does: "Larger text", key: "+" }, () => does.grow(1));
   smaller.setAttribute("aria-label", "Smaller text");
   larger.setAttribute("aria-label", "Larger text");
-  const right = [reveal, smaller, larger, createButton(view, { words: "? Keys", does: "List the keys", key: "?" }, does.help), createButton(view, { icon: "screen", words: "Full screen", does: "Full screen", key: "f" }, does.screen)];
+  const right = [
+    reveal,
+    smaller,
+    larger,
+    createButton(view, { words: "? Keys", does: "List the keys", key: "?" }, does.help),
+    createButton(view, { icon: "screen", words: "Full screen", does: "Full screen", key: "f" }, does.screen),
+  ];
   return {
-    element: create("div", { class: "al-row al-tools" }, create("div", { class: "al-row" }, ...left), create("div", { class: "al-row" }, ...right)),
+    element: create(
+      "div",
+      { class: "al-row al-tools" },
+      create("div", { class: "al-row" }, ...left),
+      create("div", { class: "al-row" }, ...right),
+    ),
     focus: () => field.select(),
     paint() {
       reveal.hidden = !view.hides;
       setText(reveal.lastElementChild ?? reveal, view.hidden ? "Reveal" : "Hide values");
     },
   };
+}
+
+/** A handle below that changes the height, with the pointer or the arrow keys. @param {View} view */
+function buildGrip(view) {
+  const grip = create("div", {
+    class: "al-grip",
+    role: "separator",
+    tabindex: 0,
+    "aria-orientation": "horizontal",
+    "aria-label": "Height",
+    title: "Drag to change the height",
+    "aria-valuenow": 0,
+  });
+  /** @param {number} height */
+  const resize = (height) => {
+    const px = Math.round(clamp(height, 320, 2000));
+    view.root.style.setProperty("--al-height", `${px}px`);
+    grip.setAttribute("aria-valuenow", String(px));
+  };
+  view.listen(grip, "pointerdown", (event) => {
+    event.preventDefault();
+    grip.setPointerCapture(event.pointerId);
+  });
+  view.listen(grip, "pointermove", (event) => {
+    if (grip.hasPointerCapture(event.pointerId)) resize(event.clientY - view.root.getBoundingClientRect().top);
+  });
+  view.listen(grip, "keydown", (event) => {
+    const move = { ArrowDown: 24, ArrowUp: -24 }[/** @type {string} */ (event.key)];
+    if (!move) return;
+    resize(view.root.offsetHeight + move);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  return grip;
 }
