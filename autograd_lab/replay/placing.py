@@ -146,7 +146,7 @@ class _Layered:
             shift = next((self.x[item] for item in row if item in self.spine), 0.0)
             for item in row:
                 self.x[item] -= shift
-        free = [row for row in self.rows if len(row) > 1 or row[0] not in self.spine]
+        free = [row for row in self.rows if len(row) > 1 or not self.spine.keys() >= set(row)]
         for _ in range(ROUNDS):
             for row in free:
                 self._relax(row, self.above)

@@ -62,6 +62,17 @@ def test_the_inside_has_only_the_lanes_in_which_something_stands():
     assert lane.x == inner[-1].layout.lanes[0].width + 24
 
 
+def test_a_fold_over_several_training_steps_whose_leaves_stand_outside_is_laid_out():
+    build = Builder()
+    w, x = build.parameter("w"), build.tensor("x")
+    for _ in range(120):
+        build.backward(build.op("sum", build.op("mul", x, w)))
+    views = layout_views(build.recording())
+    assert len(views) > 1
+    for view in views:
+        assert overlaps(view.layout) == []
+
+
 def test_an_empty_recording_is_one_empty_view():
     (view,) = layout_views(Recording())
     assert view.layout.nodes == ()
