@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | minutes | 30 |
-# | memory | 250 MB |
+# | memory | 350 MB |
 # | assumes | Python functions; the chain rule (the slope of x² is 2x). Little PyTorch. |
 #
 # Each step has a question, often a guess of yours, then a cell that answers it. Run a cell with

@@ -35,6 +35,12 @@ def texts(cell):
         yield from (text for kind, text in data.items() if not kind.startswith("image/"))
 
 
+def patterns():
+    """What nbval folds before it compares: pairs of a regular expression and its replacement."""
+    text = (HOME / "sanitize.cfg").read_text(encoding="ascii")
+    return re.findall(r"^regex: (.*)\nreplace: (.*)$", text, re.MULTILINE)
+
+
 def failed_cells(notebook, folder):
     """Run nbval on a notebook under the repository's set-up; the places of the cells that fail.
 

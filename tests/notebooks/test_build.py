@@ -1,5 +1,6 @@
 """The build: in step with its sources, the same bytes each time, edits in JupyterLab come back."""
 
+import os
 import shutil
 
 import nbformat
@@ -72,6 +73,24 @@ def test_a_cell_edited_in_jupyterlab_comes_back_into_the_source(copy):
 def test_a_rebuild_gives_the_stored_bytes(path, tmp_path):
     build.main(["build", "--only", path.stem, "--out", str(tmp_path)])
     assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_kernel_stores_no_views_and_the_process_that_builds_is_left_alone():
+    cell = nbformat.v4.new_code_cell("import os\nos.environ['AUTOGRAD_LAB_STATIC']")
+    built = build.run(nbformat.v4.new_notebook(cells=[cell]))
+    assert built.cells[0].outputs[0].data["text/plain"] == "'1'"
+    assert "AUTOGRAD_LAB_STATIC" not in os.environ
+
+
+def test_a_lesson_lies_there_with_its_new_tasks_while_it_runs(copy, monkeypatch):
+    """teach.progress() lists the tasks of the stored lessons; else two builds would differ."""
+    seen = []
+    monkeypatch.setattr(
+        build, "run", lambda notebook: seen.append(run_build(copy, "--check")) or notebook
+    )
+    change_source(copy / "src" / "01_tape.py")
+    run_build(copy, "build", "--only", "01_tape")
+    assert seen == [0]
 
 
 def test_normalising_drops_what_no_two_runs_share():

@@ -6,13 +6,22 @@ import re
 import nbformat
 import pytest
 
-from tests.notebooks.lessons import code_cells, each_lesson, failed_cells
+from tests.notebooks.lessons import code_cells, each_lesson, failed_cells, patterns
 
 
 def changed(text):
-    """Raise the last digit by one, or append a mark where there is no digit."""
-    raised = re.sub(r"\d(?=\D*$)", lambda digit: str((int(digit[0]) + 1) % 10), text, count=1)
-    return raised if raised != text else text + "!"
+    """Raise the last digit that is compared by one, or append a mark where there is none."""
+    folded = {
+        place
+        for regex, _ in patterns()
+        for found in re.finditer(regex, text)
+        for place in range(*found.span())
+    }
+    digits = [found.start() for found in re.finditer(r"\d", text) if found.start() not in folded]
+    if not digits:
+        return text + "!"
+    last = digits[-1]
+    return text[:last] + str((int(text[last]) + 1) % 10) + text[last + 1 :]
 
 
 def compared_kinds(output):

@@ -6,7 +6,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 
-from tests.notebooks.lessons import HOME, ROOT, code_cells, each_lesson, tags, texts
+from tests.notebooks.lessons import HOME, ROOT, code_cells, each_lesson, patterns, tags, texts
 
 BANNED = {
     r"\bOutput\(": "an Output widget: nbval sees its content as the cell's output",
@@ -127,16 +127,30 @@ def test_there_is_one_title_and_headings_go_down_one_step_at_a_time(notebook):
 
 
 @each_lesson
-def test_the_first_cell_says_what_for_how_long_and_for_whom(notebook):
-    first = notebook.cells[0]
-    assert first.cell_type == "markdown"
-    for word in ("# ", "explain", "minutes", "memory", "assumes"):
-        assert word in first.source
+def test_the_beginning_says_what_for_how_long_and_for_whom(path, notebook):
+    """In the first cell; lesson 00 says it after its first picture."""
+    beginning = notebook.cells[:3] if path.stem == "00_start" else notebook.cells[:1]
+    text = "\n".join(cell.source for cell in beginning if cell.cell_type == "markdown")
+    assert notebook.cells[0].source.startswith("# ")
+    for word in ("explain", "minutes", "memory", "assumes"):
+        assert word in text
 
 
 @each_lesson
-def test_the_first_code_cell_sets_the_seed(notebook):
-    assert "torch.manual_seed(" in code_cells(notebook)[0].source
+def test_the_first_code_cell_sets_the_seed_where_numbers_are_drawn(notebook):
+    cells = [cell.source for cell in code_cells(notebook)]
+    draws = re.search(r"\btorch\.(rand|normal|nn\.)|\.net\(\)", "\n".join(cells))
+    assert "torch.manual_seed(" in cells[0] or not draws
+
+
+def test_the_first_screen_is_a_title_a_sentence_and_six_lines_after_the_imports():
+    cells = nbformat.read(HOME / "00_start.ipynb", as_version=4).cells
+    title, _, sentence = cells[0].source.partition("\n\n")
+    assert title == "# Start here"
+    assert len(sentence) < 200
+    assert all(words in sentence for words in ("Shift+Enter", "up to 30 s", "**→**", "reaches x"))
+    lines = [line for line in cells[1].source.splitlines() if line and "import" not in line]
+    assert len(lines) == 6
 
 
 @each_lesson
@@ -157,11 +171,6 @@ def test_every_code_cell_that_shows_something_has_words_before_or_after_it(noteb
 @each_lesson
 def test_the_readme_names_the_lesson(path):
     assert f"]({path.name})" in (HOME / "README.md").read_text(encoding="utf-8")
-
-
-def patterns():
-    text = (HOME / "sanitize.cfg").read_text(encoding="ascii")
-    return re.findall(r"^regex: (.*)\nreplace: (.*)$", text, re.MULTILINE)
 
 
 def sanitised(text):

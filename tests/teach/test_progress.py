@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograd_lab.errors import ProgressFileError
+from autograd_lab.errors import LessonError, ProgressFileError
 from autograd_lab.teach import Exercise, Verdict, lessons, progress
 from autograd_lab.teach.exercises import tape
 from autograd_lab.teach.progress_file import remember
@@ -82,8 +82,32 @@ def test_a_lesson_is_told_whole_and_in_its_own_order():
 
 def test_before_the_first_answer_the_first_task_is_next():
     assert progress().show().text == (
-        "nothing answered yet; next: the prediction first_node in 01 A tape of your own"
+        "nothing answered yet; next: the prediction cube_nodes in 00 Start here"
     )
+
+
+def test_one_lesson_is_shown_alone_also_before_it_is_begun():
+    tape.two_paths.check(tape.two_paths.oracle)
+    solve()
+    text = progress("00").show().text
+    assert text.startswith(
+        "0 of 4 done; next: the prediction cube_nodes in 00 Start here\n\n00 Start here: 0 of 4"
+    )
+    assert "two_paths" not in text
+    assert "cube " not in text
+    assert repr(progress("01")).startswith("progress: 1 of 8 done; next: the prediction first_node")
+
+
+@pytest.mark.parametrize("number", ["77", "", "start"])
+def test_a_lesson_that_is_not_there_is_refused_with_those_that_are(number):
+    with pytest.raises(LessonError, match=rf"no lesson '{number}'. There are: 00, 01, 02"):
+        progress(number)
+
+
+def test_one_lesson_exports_all():
+    tape.two_paths.check(tape.two_paths.oracle)
+    progress("00").export("all.json")
+    assert "two_paths" in Path("all.json").read_text("utf-8")
 
 
 def test_a_prediction_is_done_once_a_guess_is_kept_and_not_by_its_reveal():

@@ -1,0 +1,97 @@
+"""Exercises and predictions of lesson 00: start here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from autograd_lab import capture
+from autograd_lab.recording import BackwardStarted, GradAccumulated, NodeStarted
+from autograd_lab.teach.exercise import Exercise
+from autograd_lab.teach.prediction import Prediction
+
+__all__ = ["arrival", "cube_grad", "cube_nodes", "slope"]
+
+
+def _a_number(generator: torch.Generator) -> dict[str, Any]:
+    return {"x": float(torch.randint(4, 20, (), generator=generator))}
+
+
+def _a_count(generator: torch.Generator) -> dict[str, Any]:
+    return {"factors": int(torch.randint(4, 10, (), generator=generator))}
+
+
+def _torch_slope(x: float) -> float:
+    leaf = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(leaf * leaf + leaf, leaf)[0].item()
+
+
+def _steps_of(factors: int, event: type) -> list[int]:
+    """The steps of an event in the recording of x * x * ... and its backward."""
+    x = torch.tensor(2.0, requires_grad=True)  # outside: making it would be a step, too
+    with capture.record() as recorder:
+        y = x
+        for _ in range(factors - 1):
+            y = y * x
+        y.backward()
+    events = enumerate(recorder.recording.events, start=1)
+    return [step for step, seen in events if isinstance(seen, event)]
+
+
+cube_nodes = Prediction(
+    "cube_nodes",
+    number=(0, 20),
+    question="how many nodes will run backward, x.grad += counted as one?",
+)
+cube_grad = Prediction("cube_grad", number=True, question="what is the gradient of x?")
+
+slope = Exercise(
+    "slope",
+    make=_a_number,
+    oracle=_torch_slope,
+    wrong=[
+        ("that is y itself; the gradient says how fast y moves", lambda x: x * x + x),
+        ("the second path is missing: y also moves one to one with the x added", lambda x: 2 * x),
+        ("x * x uses x twice: two gradients of x each come from it", lambda x: x + 1),
+        ("the gradients that meet at x are added, not multiplied", lambda x: x * x),
+    ],
+    hints=[
+        "In the Stepper, three gradients arrive at x.grad +=. What were they at x = 3?",
+        "The product hands back the other factor to each of its two inputs; the sum hands back 1.",
+        "Add x and x and 1.",
+    ],
+)
+
+arrival = Exercise(
+    "arrival",
+    make=_a_count,
+    oracle=lambda factors: _steps_of(factors, GradAccumulated)[0],
+    wrong=[
+        (
+            "there backward() starts, at y; x is the last to get its gradient",
+            lambda factors: _steps_of(factors, BackwardStarted)[0],
+        ),
+        (
+            "there the first node runs; x is the last to get its gradient",
+            lambda factors: _steps_of(factors, NodeStarted)[0],
+        ),
+        (
+            "there the node of x starts; one step on, .grad has the gradient",
+            lambda factors: _steps_of(factors, NodeStarted)[-1],
+        ),
+        (
+            "there the node of x has finished; .grad had the gradient one step before",
+            lambda factors: _steps_of(factors, GradAccumulated)[0] + 1,
+        ),
+        (
+            "that is the last step of all, at which the pass is finished",
+            lambda factors: _steps_of(factors, GradAccumulated)[0] + 2,
+        ),
+    ],
+    hints=[
+        "own.step() goes one step on; its last line says which .grad exist.",
+        "own.run_until(accumulate=True) goes to the step at which a .grad gains something.",
+        "The first line of what run_until shows has the number of the step.",
+    ],
+)
