@@ -9,14 +9,17 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 # For example --no-browser, or --allow-root in a container.
 LAB_ARGS ?=
 
-.PHONY: demo lab test check lint bench notebooks clean links
+.PHONY: demo lab pages test check lint bench notebooks clean links
 
 demo: .venv/ready-run
 	.venv/bin/autograd-lab demo
 
 lab: .venv/ready-lab
-	.venv/bin/autograd-lab notebooks learn
-	.venv/bin/jupyter lab learn $(LAB_ARGS)
+	.venv/bin/autograd-lab lab learn $(LAB_ARGS)
+
+# The lessons and the demo's recordings for any browser, without Python or a network.
+pages: .venv/ready-lab
+	.venv/bin/autograd-lab pages pages
 
 test: .venv/ready-test
 	.venv/bin/python -m pytest $(PYTEST_ARGS)
@@ -41,7 +44,7 @@ links:
 
 # Back to a fresh clone; learn/ stays, it holds a learner's answers.
 clean:
-	rm -rf .venv build dist demo-out .hypothesis .pytest_cache .ruff_cache
+	rm -rf .venv build dist demo-out pages .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 # .venv/ready-EXTRA is touched once that extra is installed; "run" is the package without extras.

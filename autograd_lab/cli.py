@@ -1,4 +1,4 @@
-"""The shell's door: turn `autograd-lab demo | record | notebooks | check` into a call of a command.
+"""The shell's door: turn `autograd-lab demo | record | lab | ...` into a call of a command.
 
 The commands load torch and figures, which takes seconds: they are loaded by name, once one is asked
 for, so that `--help`, `--version` and a wrong call answer at once.
@@ -23,7 +23,7 @@ EXAMPLES = """\
 for example:
   autograd-lab demo                                     two models, into demo-out/
   autograd-lab record train:one_step --html step.html   one_step of your train.py
-  autograd-lab notebooks learn                          the lessons, into learn/
+  autograd-lab lab                                      the lessons, in JupyterLab
 """
 
 
@@ -35,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     was called wrongly: the help is shown.
     """
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options, others = parser.parse_known_args(arguments)
+    if options.command == "lab":
+        options.jupyter = others
+    elif others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     if options.command is None:
         parser.print_help()
         return OK
@@ -108,6 +112,22 @@ def _parser() -> argparse.ArgumentParser:
         "values of small tensors; all = all values, within a memory limit (default: auto)",
     )
 
+    lab = commands.add_parser(
+        "lab",
+        help="open the lessons in JupyterLab",
+        description="Write a learner's copy of the lessons into DIR, as `notebooks` does, and open "
+        "JupyterLab there at the first one. Other options are handed on to JupyterLab, such as "
+        "--no-browser, --allow-root or, in one word, --port=8890.",
+    )
+    lab.add_argument(
+        "folder",
+        type=_place,
+        nargs="?",
+        default=Path("learn"),
+        metavar="DIR",
+        help="a folder; it is made if it is missing (default: learn)",
+    )
+
     notebooks = commands.add_parser(
         "notebooks",
         help="write a learner's copy of the lessons",
@@ -119,6 +139,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     notebooks.add_argument(
         "--with-outputs", action="store_true", help="keep the tested outputs, for reading"
+    )
+
+    pages = commands.add_parser(
+        "pages",
+        help="write the lessons and the demo as pages for any browser",
+        description="Run every lesson and the demo, and write them into DIR as pages that need "
+        "neither Python nor a network, with an index.html. The pages of an earlier run there are "
+        "replaced.",
+    )
+    pages.add_argument(
+        "folder",
+        type=_place,
+        nargs="?",
+        default=Path("pages"),
+        metavar="DIR",
+        help="a folder; it is made if it is missing (default: pages)",
     )
 
     commands.add_parser(

@@ -1,4 +1,4 @@
-"""Turn the options of `autograd-lab demo | record | notebooks | check` into text and files.
+"""Turn the options of `autograd-lab demo | record | lab | ...` into text and files.
 
 Each command returns the exit code. `cli` loads this file by name.
 """
@@ -22,10 +22,10 @@ from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 from tqdm import tqdm
 
 from autograd_lab import capture, doors, replay, show, teach
-from autograd_lab.errors import OutputError, UserFunctionError
+from autograd_lab.errors import LessonError, OutputError, UserFunctionError
 from autograd_lab.recording import Recording
 
-__all__ = ["check", "demo", "notebooks", "record"]
+__all__ = ["check", "demo", "lab", "notebooks", "pages", "record"]
 
 STEPS = 300
 BATCH = 16
@@ -35,18 +35,23 @@ _FILES = (".py", ".ipynb")  # what is named in place of a module
 
 def demo(options: argparse.Namespace) -> int:
     """Train two models, record a step of each, and write pages and pictures into a folder each."""
-    device = doors.device(options.device)
+    _write_demos(options.out, doors.device(options.device))
+    print(f"\nOpen {options.out / 'convnet' / 'replay.html'} in a browser.")
+    return OK
+
+
+def _write_demos(out: Path, device: torch.device) -> list[tuple[str, Path]]:
+    """Write both models' folders; the names and the pages."""
     models = {"convnet": teach.convnet, "transformer": teach.transformer}
     for name in models:  # before training: an unusable folder is then told at once
-        _make_folder(options.out / name)
+        _make_folder(out / name)
     digits = teach.digits()
     counts = f"{len(digits.train_labels)} to learn from, {len(digits.test_labels)} held out"
     print(f"8x8 images of digits: {counts}; device: {device}")
     for name, build in models.items():
         recording = _train_and_record(name, build().to(device), digits, device)
-        _write_demo(recording, options.out / name)
-    print(f"\nOpen {options.out / 'convnet' / 'replay.html'} in a browser.")
-    return OK
+        _write_demo(recording, out / name)
+    return [(name, out / name / "replay.html") for name in models]
 
 
 def _train_and_record(
@@ -248,6 +253,35 @@ def _unusable(path: Path, why: str, fix: str = "Choose another place") -> Output
 def notebooks(options: argparse.Namespace) -> int:
     """Write the learner's copy of the lessons."""
     teach.write_lessons(options.folder, options.with_outputs)
+    return OK
+
+
+def lab(options: argparse.Namespace) -> int:
+    """Write the learner's copy of the lessons and open JupyterLab on it."""
+    return teach.open_lab(options.folder, options.jupyter)
+
+
+def pages(options: argparse.Namespace) -> int:
+    """Write the lessons and the demo's recordings as pages, with an index."""
+    try:
+        writer = importlib.import_module("autograd_lab.teach.pages")
+    except ModuleNotFoundError as error:
+        message = (
+            f"Pages were not written. {error.name} is not installed, which comes with JupyterLab. "
+            "Run: pip install 'autograd-lab[lab]'."
+        )
+        raise LessonError(message, missing=error.name) from error
+    folder = options.folder
+    _make_folder(folder)
+    with _writing(folder):
+        lessons = writer.write_lesson_pages(folder)
+    demos = _write_demos(folder / "demo", doors.device())
+    recordings = [(f"A training step of the {name}", page) for name, page in demos]
+    with _writing(folder):
+        index = writer.write_index(
+            folder, "autograd_lab", [("Lessons", lessons), ("Recordings", recordings)]
+        )
+    print(f"\nOpen {index} in a browser.")
     return OK
 
 

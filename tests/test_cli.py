@@ -128,7 +128,7 @@ def test_help_mentions_every_command(capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         cli.main(["--help"])
     words = capsys.readouterr().out.split()
-    assert {"demo", "record", "notebooks", "check", "--version"} <= set(words)
+    assert {"demo", "record", "lab", "notebooks", "pages", "check", "--version"} <= set(words)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,8 @@ def test_help_mentions_every_command(capsys):
         ("record", ["MODULE:FUNCTION", "--html FILE", "--json FILE", "train:one_step"]),
         ("record", ["none = shapes and norms", "If FUNCTION raises"]),
         ("notebooks", ["DIR", "--with-outputs", "No file is overwritten", "jupyter lab DIR"]),
+        ("lab", ["DIR", "default: learn", "--no-browser", "--port=8890", "as `notebooks` does"]),
+        ("pages", ["DIR", "default: pages", "neither Python nor a network", "are replaced"]),
         ("check", ["what would not work", "exit code is 1"]),
     ],
 )
@@ -167,6 +169,9 @@ def test_help_of_a_command_names_its_options(capsys, command, phrases):
         ["demo", "--out", " "],
         ["demo", "--steps", "3"],
         ["check", "everything"],
+        ["check", "--no-browser"],
+        ["lab", ""],
+        ["pages", ""],
     ],
     ids=" ".join,
 )
@@ -412,6 +417,41 @@ def test_notebooks_refuses_a_file_as_its_folder(tmp_path, capsys):
     (tmp_path / "taken").write_text("mine", "utf-8")
     assert cli.main(["notebooks", str(tmp_path / "taken")]) == 1
     assert "taken can't be used: it is a file." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder", "handed_on"),
+    [
+        ([], "learn", []),
+        (["mine"], "mine", []),
+        (["--no-browser", "--port=8890"], "learn", ["--no-browser", "--port=8890"]),
+        (["mine", "--allow-root"], "mine", ["--allow-root"]),
+        (["--allow-root", "mine"], "mine", ["--allow-root"]),
+    ],
+)
+def test_lab_opens_jupyterlab_and_hands_other_options_on(monkeypatch, arguments, folder, handed_on):
+    opened = []
+    monkeypatch.setattr(commands.teach, "open_lab", lambda *given: opened.append(given) or 7)
+    assert cli.main(["lab", *arguments]) == 7
+    assert opened == [(Path(folder), handed_on)]
+
+
+def test_pages_without_what_jupyterlab_brings_along_says_what_to_install(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, "nbconvert", None)
+    monkeypatch.delitem(sys.modules, "autograd_lab.teach.pages", raising=False)
+    assert cli.main(["pages", str(tmp_path / "out")]) == 1
+    message = capsys.readouterr().err
+    assert "nbconvert is not installed, which comes with JupyterLab" in message
+    assert "pip install 'autograd-lab[lab]'" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_pages_refuses_a_file_as_its_folder(tmp_path, capsys):
+    (tmp_path / "taken").write_text("mine", "utf-8")
+    assert cli.main(["pages", str(tmp_path / "taken")]) == 1
+    assert "taken can't be written.\nThe reason: it is a file" in capsys.readouterr().err
 
 
 def test_check_says_that_this_machine_is_ready(monkeypatch, capsys):

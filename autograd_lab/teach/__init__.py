@@ -4,6 +4,7 @@ from autograd_lab.teach.compare import compare, expect_error
 from autograd_lab.teach.digits import Digits, digits
 from autograd_lab.teach.exercise import Exercise
 from autograd_lab.teach.lessons import write_lessons
+from autograd_lab.teach.open_lab import open_lab
 from autograd_lab.teach.prediction import Prediction
 from autograd_lab.teach.progress import Progress, progress
 from autograd_lab.teach.setup_check import check_setup
@@ -22,6 +23,7 @@ __all__ = [
     "convnet",
     "digits",
     "expect_error",
+    "open_lab",
     "progress",
     "train",
     "transformer",

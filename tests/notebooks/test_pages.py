@@ -1,0 +1,102 @@
+"""The exported pages: nothing is fetched, the Stepper lives in them, the index leads to all."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from autograd_lab import cli, commands
+from tests.notebooks.lessons import LESSONS
+
+# What a browser fetches by itself; a link that a reader may click is none of it.
+FETCHED = {
+    "a file": r"""(?:src|srcset|poster|data|action)\s*=\s*["']?\s*(?:https?:)?//""",
+    "a linked style or font": r"""<link[^>]*href\s*=\s*["']?\s*(?:https?:)?//""",
+    "inside a style": r"""(?:url\(\s*|@import\s+)["']?\s*(?:https?:)?//""",
+    "a module": r"""(?:\bfrom|\bimport\s*\(?|\bfetch\s*\()\s*["'`]\s*(?:https?:)?//""",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Every lesson and the demo, trained for a few steps only."""
+    place = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commands, "STEPS", 6)
+        assert cli.main(["pages", str(place)]) == 0
+    return place
+
+
+def pages(folder):
+    return sorted(folder.rglob("*.html"))
+
+
+class Frames(HTMLParser):
+    """Collects the pages that a page's frames hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "iframe":
+            self.found.append(dict(attributes)["srcdoc"])
+
+
+def frames(page):
+    parser = Frames()
+    parser.feed(page.read_text("utf-8"))
+    return parser.found
+
+
+def all_text(page):
+    """The page and the pages that its frames hold."""
+    return "\n".join([page.read_text("utf-8"), *frames(page)])
+
+
+def test_there_is_a_page_for_each_lesson_and_each_recording(folder):
+    names = {page.relative_to(folder).as_posix() for page in pages(folder)}
+    recordings = {f"demo/{model}/replay.html" for model in ("convnet", "transformer")}
+    assert names == {"index.html", *recordings, *(f"{path.stem}.html" for path in LESSONS)}
+
+
+@pytest.mark.parametrize("pattern", FETCHED.values(), ids=FETCHED)
+def test_no_page_fetches_anything(folder, pattern):
+    for page in pages(folder):
+        assert re.findall(f".{{0,40}}{pattern}.{{0,60}}", all_text(page)) == [], page.name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://a.b/c.js">',
+        "<img src=//a.b/c.png>",
+        '<link rel="stylesheet" href="https://a.b/c.css">',
+        "@import 'https://a.b/c.css'",
+        "background: url(https://a.b/c.png)",
+        'import x from "https://a.b/c.js"',
+        'await import("https://a.b/c.js")',
+    ],
+)
+def test_what_is_fetched_would_be_noticed(text):
+    assert any(re.search(pattern, text) for pattern in FETCHED.values())
+
+
+@pytest.mark.parametrize(("lesson", "count"), [("00_start", 3), ("02_backprop_by_hand", 3)])
+def test_the_stepper_lives_in_the_pages_of_lessons(folder, lesson, count):
+    found = frames(folder / f"{lesson}.html")
+    assert len(found) == count
+    assert all('<script type="module">' in page for page in found)
+
+
+def test_the_index_leads_to_every_page(folder):
+    links = re.findall(r'<a href="([^"]+)">([^<]+)</a>', (folder / "index.html").read_text("utf-8"))
+    places = {page.relative_to(folder).as_posix() for page in pages(folder)} - {"index.html"}
+    assert {place for place, _ in links} == places
+    assert ("00_start.html", "00 Start here") in links
+
+
+def test_a_page_says_its_title_and_holds_no_widget_without_a_view(folder):
+    text = (folder / "02_backprop_by_hand.html").read_text("utf-8")
+    assert "<title>02 Backprop by hand, then stepped</title>" in text
+    assert "widget-view+json" not in text
