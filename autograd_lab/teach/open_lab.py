@@ -14,6 +14,8 @@ from autograd_lab.teach.lessons import find_lessons, write_lessons
 
 __all__ = ["lab_command", "open_lab"]
 
+CAN_BECOME = os.name == "posix"  # Windows would start another process and go on with the shell
+
 
 def open_lab(folder: str | Path, options: Sequence[str] = ()) -> int:
     """Write the learners' copy into `folder` and run JupyterLab there; returns its exit code.
@@ -27,7 +29,7 @@ def open_lab(folder: str | Path, options: Sequence[str] = ()) -> int:
     command = lab_command(folder, options)
     write_lessons(folder)
     sys.stdout.flush()
-    if os.name == "posix":
+    if CAN_BECOME:
         os.execv(command[0], command)
     return subprocess.call(command)
 

@@ -28,9 +28,9 @@ def test_it_opens_at_the_first_lesson_of_the_folder():
     ]
 
 
-@pytest.mark.parametrize("system", ["posix", "nt"])
-def test_the_lessons_are_written_before_it_starts(started, folder, monkeypatch, system):
-    monkeypatch.setattr("autograd_lab.teach.open_lab.os.name", system)
+@pytest.mark.parametrize("can_become", [True, False])
+def test_the_lessons_are_written_before_it_starts(started, folder, monkeypatch, can_become):
+    monkeypatch.setattr(sys.modules[lab_command.__module__], "CAN_BECOME", can_become)
     open_lab(folder / "learn")
     assert [command[3] for command in started] == [str(folder / "learn")]
     assert (folder / "learn" / "00_start.ipynb").exists()
