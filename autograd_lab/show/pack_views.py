@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from .words import Words
 __all__ = ["GAINS", "PackViews"]
 
 GAINS = ".grad +="
-NO_SHAPE = "()"
+SHORT_SHAPE = re.compile(r"\((\d*)\)$")
 MOST_TWINS = 16  # of one call: above, each knows its call alone
 
 
@@ -146,7 +147,7 @@ class PackViews:
         """What is known before anything ran: mostly a shape, written as everywhere else."""
         if self._is_accumulation(box):
             return ""
-        words = box.sublabel.replace(NO_SHAPE, format_shape(()))
+        words = SHORT_SHAPE.sub(_shape, box.sublabel)
         return words if sans_width(words) <= box.width - PADDING else box.sublabel
 
     def _note(self, box: PlacedNode) -> str:
@@ -192,3 +193,7 @@ class PackViews:
             for at in together:
                 twins[at] += [other for other in known if other != at and other not in twins[at]]
         return twins
+
+
+def _shape(found: re.Match[str]) -> str:
+    return format_shape((int(found[1]),) if found[1] else ())

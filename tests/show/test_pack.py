@@ -153,6 +153,12 @@ def test_a_node_that_waits_knows_when_its_gradients_come():
     assert (run["arrive"], run["expect"], run["start"], run["finish"]) == ([5, 7, 7], 3, 8, 10)
 
 
+def test_shapes_on_boxes_are_written_as_everywhere_else():
+    assert box(unpacked(recordings.scalar()), "x")["sub"] == "scalar"
+    assert box(unpacked(recordings.chain(3)), "x")["sub"] == "(4,)"
+    assert box(unpacked(recordings.chain(3)), "sin")["sub"] == "y (4,)"
+
+
 def test_a_leaf_without_a_wish_for_a_gradient_says_so():
     build = Builder()
     build.op("mul", build.tensor("x"), build.tensor("w", leaf=True))

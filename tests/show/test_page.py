@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+import autograd_lab as al
 from autograd_lab.show import pack_of, page, to_html
 from autograd_lab.show.module import module_css, module_js
 from autograd_lab.show.page import page_html
+from benchmarks.models import transformer
 from tests.replay.building import Builder
 from tests.show import recordings
 
@@ -139,3 +141,10 @@ def test_a_crash_leaves_the_old_page(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_chain_of_5000_calls_stays_under_three_megabytes():
     assert len(page_html(recordings.chain(5000)).encode()) < 3_000_000
+
+
+@pytest.mark.slow
+def test_the_page_of_a_transformers_step_stays_under_300_kilobytes():
+    step = transformer()
+    recording = al.record_step(lambda: step.loss().backward(), model=step.model)
+    assert len(page_html(recording).encode()) < 300_000
