@@ -29,9 +29,9 @@ def open_lab(folder: str | Path, options: Sequence[str] = ()) -> int:
     command = lab_command(folder, options)
     write_lessons(folder)
     sys.stdout.flush()
-    if CAN_BECOME:
-        os.execv(command[0], command)
-    return subprocess.call(command)
+    if not CAN_BECOME:
+        return subprocess.call(command)
+    os.execv(command[0], command)
 
 
 def lab_command(folder: str | Path, options: Sequence[str] = ()) -> list[str]:
