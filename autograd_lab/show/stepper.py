@@ -172,7 +172,8 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
     def __repr__(self) -> str:
         """Return the deterministic text of its state."""
         frame = self.frame if not self.hide else Cursor(self._shown()).seek(self.step)
-        notes = (self.message, undrawn(self.recording), None if HAS_VIEW else NO_ANYWIDGET)
+        fault = f"The view failed: {self.fault}" if self.fault else ""
+        notes = (self.message, fault, undrawn(self.recording), "" if HAS_VIEW else NO_ANYWIDGET)
         return stepper_text(frame, filter(None, notes), is_hidden=bool(self.hide))
 
     def _repr_mimebundle_(

@@ -105,6 +105,11 @@ def test_an_error_of_an_observer_is_shown_when_the_view_moves(stepper):
     assert stepper.step == 2
 
 
+def test_an_error_of_the_view_is_in_the_text(stepper):
+    stepper.set_state({"fault": "TypeError: no boxes"})
+    assert repr(stepper).splitlines()[-1] == "! The view failed: TypeError: no boxes"
+
+
 def test_a_wrong_step_from_the_view_is_shown_and_not_taken(stepper):
     stepper.set_state({"step": 99})
     assert (stepper.step, "There is no step 99" in stepper.message) == (0, True)
