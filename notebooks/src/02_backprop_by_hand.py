@@ -36,6 +36,7 @@ print("w1", tuple(w1.shape), "b1", tuple(b1.shape))
 print("w2", tuple(w2.shape), "b2", tuple(b2.shape))
 labels = y.argmax(dim=1)
 print("labels", labels.tolist())
+print(lesson.picture(x))
 
 # %% [markdown]
 # Forward. `p` are the probabilities of the classes, and the loss is the mean of -log p of the right

@@ -58,3 +58,10 @@ def test_every_learner_has_some_hidden_units_on_and_some_off():
     x, _, w1, b1, *_ = backprop.net()
     share = (x @ w1 + b1 > 0).float().mean().item()
     assert 0.1 < share < 0.9
+
+
+def test_the_picture_has_eight_lines_and_ink_where_pixels_are_bright():
+    x = torch.zeros(2, 64)
+    x[0, 0], x[1, 9], x[1, 63] = 1.0, 0.6, 1.0
+    lines = backprop.picture(x).split("\n")
+    assert lines == ["@", "            o", "", "", "", "", "", " " * 18 + "@"]

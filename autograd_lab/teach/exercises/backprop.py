@@ -10,7 +10,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 from autograd_lab.teach.exercise import Exercise
-from autograd_lab.teach.exercises.digits_net import CLASSES, IMAGES, Pass, draw_net, run_net
+from autograd_lab.teach.exercises.digits_net import (
+    CLASSES,
+    IMAGES,
+    Pass,
+    draw_net,
+    picture,
+    run_net,
+)
 from autograd_lab.teach.exercises.grad_predictions import (
     detached,
     grads_at_relu,
@@ -34,6 +41,7 @@ __all__ = [
     "grads_at_relu",
     "inside_no_grad",
     "net",
+    "picture",
     "second_backward",
     "shared_grads",
     "two_backwards",

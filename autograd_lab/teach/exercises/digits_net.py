@@ -9,9 +9,10 @@ from torch.nn import functional as F  # noqa: N812 (torch's own name for it)
 
 from autograd_lab.teach.digits import digits
 
-__all__ = ["CLASSES", "HIDDEN", "IMAGES", "Pass", "draw_net", "run_net"]
+__all__ = ["CLASSES", "HIDDEN", "IMAGES", "Pass", "draw_net", "picture", "run_net"]
 
 IMAGES, HIDDEN, CLASSES = 4, 16, 10
+INK = " .:oO@"
 
 Pass = SimpleNamespace  # every value of a forward pass, and d: its gradients by name
 
@@ -48,3 +49,12 @@ def run_net(**data: torch.Tensor) -> Pass:
     grads = torch.autograd.grad(loss, [getattr(run, name) for name in names])
     run.d = Pass(**dict(zip(names, grads, strict=True)))
     return run
+
+
+def picture(x: torch.Tensor) -> str:
+    """Return rows of 64 pixels from 0 to 1 as pictures of text, side by side."""
+    marks = (x.detach() * (len(INK) - 1)).round().int().reshape(-1, 8, 8)
+    lines = marks.transpose(0, 1).tolist()  # a line of text has one line of each image
+    return "\n".join(
+        "   ".join("".join(INK[mark] for mark in row) for row in line).rstrip() for line in lines
+    )
