@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autograd_lab.recording import (
+    Event,
     GradAccumulated,
+    NodeFinished,
     NodeId,
     OpCalled,
     OpId,
     PassId,
     Recording,
+    Snapshot,
     TensorId,
 )
 
+from .box_numbers import bad_amount
 from .passes import BackwardPass
 from .words import is_bad
 
-__all__ = ["BadSteps"]
+__all__ = ["BadSteps", "has_fault"]
 
 
 class BadSteps:
@@ -25,7 +29,8 @@ class BadSteps:
 
     ops, runs  calls by what they returned, node runs by what they received or returned
     tensors    leaves and inputs by their own value; grads: leaves by their `.grad`
-    births     where it began: what came in was finite, or it came with the data
+    births     where it began: what came in was finite, or it came with the data; none where the
+               recorder found no fault, as with the -Inf of a mask
     """
 
     def __init__(self, recording: Recording, passes: Iterable[BackwardPass]) -> None:
@@ -48,6 +53,10 @@ class BadSteps:
                     self.runs[key] = run.step
                 elif run.bad:
                     self.runs[key] = self.run_births[key] = run.finish
+        self.data_births = dict(self.tensors)
+        if not has_fault(recording):
+            for births in (self.op_births, self.run_births, self.data_births):
+                births.clear()
 
     def _follow_call(self, recording: Recording, event: OpCalled, step: int) -> None:
         for one in event.inputs:
@@ -86,6 +95,27 @@ class BadSteps:
     ) -> int | None:
         """When it began in one of these."""
         found = [self.op_births.get(op) for op in ops]
-        found += [self.tensors.get(tensor) for tensor in tensors]
+        found += [self.data_births.get(tensor) for tensor in tensors]
         found += [self.run_births.get((pass_id, node)) for node in nodes]
         return min((step for step in found if step is not None), default=None)
+
+
+def has_fault(recording: Recording) -> bool:
+    """Whether the recorder calls some NaN or Inf a problem, or there is a NaN.
+
+    An Inf alone may be there on purpose: the -Inf of a mask is no fault.
+    """
+    if any(problem.kind.startswith("non-finite") for problem in recording.problems):
+        return True
+    shots = (shot for event in recording.events for shot in _made(event))
+    return any(is_bad(shot) and bad_amount([shot]) == "NaN" for shot in shots)
+
+
+def _made(event: Event) -> tuple[Snapshot | None, ...]:
+    match event:
+        case OpCalled():
+            return (*event.inputs, *event.outputs)
+        case NodeFinished():
+            return event.grad_inputs
+        case _:
+            return ()

@@ -17,6 +17,7 @@ from autograd_lab.recording import (
     Recording,
 )
 
+from .bad_steps import has_fault
 from .frame_text import event_words
 from .recording_tables import problem_line
 from .words import Words, is_bad
@@ -41,9 +42,9 @@ def phases(recording: Recording, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def marks(recording: Recording, words: Words) -> list[dict[str, Any]]:
-    """Accumulations, the first NaN or Inf, optimizer steps, problems."""
+    """Accumulations, the first NaN or Inf of a faulty recording, optimizer steps, problems."""
     found: list[dict[str, Any]] = []
-    has_bad = False
+    has_bad = not has_fault(recording)
     for step, event in enumerate(recording.events, 1):
         if not has_bad and _brings_bad(event):
             has_bad = True

@@ -189,6 +189,16 @@ def test_nan_is_marked_where_it_begins():
     assert [one["step"] for one in packed["marks"] if one["kind"] == "nonfinite"] == [7]
 
 
+def test_an_inf_that_a_mask_put_there_is_no_beginning_of_a_fault():
+    base = recordings.scalar()
+    masked = recordings.held(1, -math.inf, shape=())
+    first = replace(base.events[0], outputs=(masked,))
+    packed = unpacked(replace(base, events=(first, *base.events[1:])))
+    assert box(packed, "mul")["bad"] == 1
+    assert "birth" not in box(packed, "mul")
+    assert [one for one in packed["marks"] if one["kind"] == "nonfinite"] == []
+
+
 def test_nan_as_the_very_first_value_is_packed():
     base = recordings.scalar()
     nan = recordings.held(0, math.nan, shape=())
