@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Start here
 #
-# Click the next cell and press **Shift+Enter**; the first run loads PyTorch, up to 30 s; then click
-# the picture and press **→** until the gradient reaches x.
+# Click the next cell and press **Shift+Enter**; the first run loads PyTorch, up to 30 s; then **click
+# the picture** and press **→** until the gradient reaches x.
 
 # %%
 import torch
@@ -15,6 +15,10 @@ with al.record() as rec:
     y.backward()
 s = al.Stepper(rec.recording)
 s
+
+# %% [markdown]
+# Each press is one thing that PyTorch did; **←** goes back. Did the page jump instead? Click the
+# picture first: the keys are its own then. When `x.grad` gains 7, read on.
 
 # %% [markdown]
 # ## What you have seen

@@ -129,7 +129,7 @@ def test_there_is_one_title_and_headings_go_down_one_step_at_a_time(notebook):
 @each_lesson
 def test_the_beginning_says_what_for_how_long_and_for_whom(path, notebook):
     """In the first cell; lesson 00 says it after its first picture."""
-    beginning = notebook.cells[:3] if path.stem == "00_start" else notebook.cells[:1]
+    beginning = notebook.cells[:4] if path.stem == "00_start" else notebook.cells[:1]
     text = "\n".join(cell.source for cell in beginning if cell.cell_type == "markdown")
     assert notebook.cells[0].source.startswith("# ")
     for word in ("explain", "minutes", "memory", "assumes"):
@@ -148,7 +148,9 @@ def test_the_first_screen_is_a_title_a_sentence_and_six_lines_after_the_imports(
     title, _, sentence = cells[0].source.partition("\n\n")
     assert title == "# Start here"
     assert len(sentence) < 200
-    assert all(words in sentence for words in ("Shift+Enter", "up to 30 s", "**→**", "reaches x"))
+    assert all(
+        words in sentence for words in ("Shift+Enter", "up to 30 s", "click", "**→**", "reaches x")
+    )
     lines = [line for line in cells[1].source.splitlines() if line and "import" not in line]
     assert len(lines) == 6
 
