@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Start here
 #
-# Click the next cell and press **Shift+Enter**; the first run loads PyTorch, up to 30 s; then **click
-# the picture** and press **→** until the gradient reaches x.
+# Click the next cell and press **Shift+Enter**; the first run loads PyTorch, up to 30 s; then
+# **click the picture** and press **→** until the gradient reaches x.
 
 # %%
 import torch
