@@ -7,7 +7,7 @@ import html
 import io
 import re
 
-from PIL import Image  # comes with matplotlib, which draws PNGs by it
+from PIL import Image
 
 from autograd_lab.recording import Recording
 from autograd_lab.replay import GradientFlow, gradient_flow
