@@ -34,6 +34,7 @@ class Pass:
         self.here = threading.get_ident()
         self.depth = len(self.state.open_nodes)
         self.is_over = False
+        self.has_started = False
         self.keeps_graph = False
         self.creates_graph = False
         self.flags: int | None = None
@@ -55,6 +56,7 @@ class Pass:
         tape.pass_count += 1
         self.number = tape.pass_count
         self.state.passes.append(self)
+        options_seen = bool(options.get("accumulate_grad", True)), bool(retain), self.creates_graph
         try:
             if any(
                 isinstance(grad, torch.Tensor) and torch_private.batched_or_wrapped(grad)
@@ -65,19 +67,28 @@ class Pass:
             ids = self._hook_graph([node for node in starts if node is not None])
             rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
             place = Place(*tape.places.locate(sys._getframe(2), in_backward=False))
-            accumulates = bool(options.get("accumulate_grad", True))
-            facts = (self.number, ids, rows, accumulates, bool(retain), self.creates_graph, place)
-            tape.events.append(("backward started", self.state.index, self.state.inside, *facts))
+            self._write_start(ids, rows, *options_seen, place)
         except Exception as error:
             tape.failed(error)
+            self._remove_hooks()
+            self._write_start([], [], *options_seen, None)
+
+    def _write_start(self, *facts: Any) -> None:  # noqa: ANN401
+        self.has_started = True
+        state = self.state
+        event = ("backward started", state.index, state.inside, self.number, *facts)
+        self.tape.events.append(event)
 
     def unhook(self) -> None:
         """Take our hooks off and leave the thread's state as it was; may be called again."""
-        for handle in self._handles:
-            handle.remove()
+        self._remove_hooks()
         self.is_over = True
         if self in self.state.passes:
             self.state.passes.remove(self)
+
+    def _remove_hooks(self) -> None:
+        for handle in self._handles:
+            handle.remove()
 
     def end(self) -> None:
         """Write BackwardFinished and, after an error, where it happened; let go of the nodes."""
@@ -93,8 +104,9 @@ class Pass:
         self._ids.clear()
         del self.state.open_nodes[self.depth :]
         self.error = None
-        facts = (self.number, text, failed_in, place)
-        self.tape.events.append(("backward finished", self.state.index, self.state.inside, *facts))
+        if self.has_started:
+            state, facts = self.state, (self.number, text, failed_in, place)
+            self.tape.events.append(("backward finished", state.index, state.inside, *facts))
         self.shots.flush()
 
     def _failed_node(self) -> int | None:

@@ -60,7 +60,7 @@ class EventRecords:
                         accumulates=accumulates,
                         retain_graph=retain,
                         create_graph=create,
-                        source=self.graph.line_of(place),
+                        source=None if place is None else self.graph.line_of(place),
                         **when,
                     ),
                     *self._refusals(number, when),

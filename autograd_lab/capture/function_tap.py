@@ -188,7 +188,8 @@ class FunctionTap(TorchFunctionMode):
         if kind.is_uninitialised:
             rows = [shots.leave_out(tensor, "memory not written yet") for tensor in outputs]
         elif last_node is not None and len(inputs) == 1 and last_node[1] in SAME_ELEMENTS:
-            rows = [shots.shoot_view(tensor, args[0], inputs[0]) for tensor in outputs]
+            base = args[0] if args else None
+            rows = [shots.shoot_view(tensor, base, inputs[0]) for tensor in outputs]
         else:
             rows = [shots.shoot(tensor) for tensor in outputs]
         if func is ATTENTION and not kwargs.get("training") and not outputs[0].requires_grad:
@@ -215,6 +216,16 @@ class FunctionTap(TorchFunctionMode):
         )
         if last_node is not None and node is not None:
             node.metadata[tape.op_key] = number
+        if is_inplace:
+            self._mark_base(outputs, before, number)
+
+    def _mark_base(self, outputs: Sequence[torch.Tensor], before: int, number: int) -> None:
+        """A write into a view gives its base a new node, too."""
+        for tensor in outputs:
+            base = tensor._base if type(tensor) is torch.Tensor else None
+            node = None if base is None else torch_private.node_that_made(base)
+            if node is not None and torch_private.sequence_number_of(node) >= before:
+                node.metadata[self.tape.op_key] = number
 
     def _meet_input(
         self, tensor: torch.Tensor, position: Position, frame: FrameType, fresh: Fresh

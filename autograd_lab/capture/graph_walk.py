@@ -32,7 +32,7 @@ def meet_graph(
     ids          gains the number of each node
     keeps_graph  the node keeps its number in its metadata, for the next pass
     """
-    nodes = tape.nodes
+    nodes, same = tape.nodes, set[int]()
     order: list[tuple[Any, int, Any]] = []
     stack = list(reversed(starts))
     while stack:
@@ -44,7 +44,9 @@ def meet_graph(
             ids[node] = _number_of_leaf(tape, node, name)
             continue
         nexts = node.next_functions
-        number = ids[node] = _number_of(tape, node, name, in_pass, thread, keeps_graph=keeps_graph)
+        number = ids[node] = _number_of(
+            tape, node, name, in_pass, thread, same, keeps_graph=keeps_graph
+        )
         order.append((node, number, nexts))
         if len(nexts) == 1:
             target = nexts[0][0]
@@ -84,10 +86,14 @@ def _number_of(
     name: str,
     in_pass: int,
     thread: int,
+    same: set[int],
     *,
     keeps_graph: bool,
 ) -> int:
-    """The recorder's number of a node, new at the first meeting."""
+    """The recorder's number of a node, new at the first meeting.
+
+    same  nodes that were met before and whose graph was found to be the same one in this pass
+    """
     metadata = node.metadata
     if tape.has_retained and (known := metadata.get(tape.node_key)) is not None:
         return known
@@ -97,7 +103,9 @@ def _number_of(
     if known is not None and tape.nodes[known].name == name:
         raw = tape.nodes[known]
         is_another = raw.in_pass == in_pass or made_by not in (None, raw.made_by)
-        if not is_another:  # a graph that kept nothing may run twice without being retained
+        if not is_another and _is_same_graph(
+            tape, node, known, same
+        ):  # a graph that kept nothing may run twice without being retained
             raw.in_pass = in_pass
             for slot, *_, problem in read_slots(node, tape.shots) if raw.saved else ():
                 if problem is not None:
@@ -119,6 +127,36 @@ def _number_of(
     if keeps_graph:
         metadata[tape.node_key] = number
     return number
+
+
+def _is_same_graph(tape: Tape, node: Any, number: int, same: set[int]) -> bool:  # noqa: ANN401
+    """Whether a node that has the number and name of one met before leads to the same leaves.
+
+    Sequence numbers start anew in each thread: two graphs made in two threads share them.
+    """
+    stack, seen = [(node, number)], set[int]()
+    while stack:
+        node, number = stack.pop()
+        if number in same or number in seen:
+            continue
+        seen.add(number)
+        raw, nexts = tape.nodes[number], node.next_functions
+        if raw.name != torch_private.node_name(node):
+            return False
+        if raw.leaf is not None:
+            row = tape.shots.find(node.variable)
+            if row is None or tape.shots.origin(row) != raw.leaf:
+                return False
+            continue
+        if raw.edges is None or len(raw.edges) != 2 * len(nexts):
+            return False
+        for (target, _), known in zip(nexts, raw.edges[::2], strict=True):
+            if (target is None) != (known < 0):
+                return False
+            if target is not None:
+                stack.append((target, known))
+    same |= seen
+    return True
 
 
 def _definition(kind: type) -> tuple[str, int] | None:

@@ -84,7 +84,8 @@ class Measures:
         except Exception as error:
             self.fault = error
             for row, alias in batch:
-                if self.norm(row) is None and self.note(row) is None:
+                is_kept = row in self.extras and self.extras[row].picture is not None
+                if not is_kept and self.norm(row) is None and self.note(row) is None:
                     self._measure_alone(row, alias, versions)
 
     def measure_now(self, row: int, tensor: torch.Tensor) -> None:
@@ -92,7 +93,7 @@ class Measures:
         dtype = tensor.dtype
         is_plain = dtype in REAL and tensor.layout is torch.strided and not tensor.is_nested
         if not is_plain or not _has_memory(tensor):
-            self.measure([(row, tensor)], {})
+            self.measure([(row, tensor)], {row: tensor._version})
             return
         self.shapes[row] = tensor.shape
         if dtype is not torch.float32:

@@ -56,7 +56,8 @@ def _read(
             slots.append(RawSlot(name, problem=problem))
         return
     row = shots.find(tensor)
-    if type(tensor) is not torch.Tensor and torch_private.has_own_dispatch(type(tensor)):
+    kind = type(tensor)
+    if tensor.is_nested or (kind is not torch.Tensor and torch_private.has_own_dispatch(kind)):
         slots.append(RawSlot(name, dtype=tensor.dtype, tensor=row))
         return  # its sizes are its own affair: a NestedTensor has none
     try:

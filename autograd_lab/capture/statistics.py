@@ -80,6 +80,7 @@ def _magnitudes(array: np.ndarray) -> np.ndarray:
     return np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
 
 
+@np.errstate(all="ignore")  # a signalling NaN in memory not written yet warns when it is cast
 def norm_of(array: np.ndarray) -> float | None:
     """2-norm that neither over- nor underflows; None for integers, whose norm says nothing."""
     if array.dtype.kind not in "fc":
@@ -113,6 +114,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
     )
 
 
+@np.errstate(all="ignore")
 def detail_of(picture: Picture) -> Detail:
     """Statistics of the numbers kept; of a down-sampled picture the values alone."""
     array = picture.data

@@ -33,7 +33,9 @@ class Cards:
         if snapshot is None:
             return self._place(("none", name), {"name": name, **_blank("none")})
         held = id(snapshot) if snapshot.version is None else snapshot.version
-        key = (name, snapshot.tensor, held, str(snapshot.norm), snapshot.detail is None)
+        values = snapshot.values  # of memory written through .data the version does not move
+        data = None if values is None else values.data
+        key = (name, snapshot.tensor, held, str(snapshot.norm), data)
         if key in self._places:
             return self._places[key]
         numbers = self._numbers(snapshot)

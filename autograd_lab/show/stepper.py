@@ -188,7 +188,7 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
             page = framed_stepper(self.pack, step=step, hide=self.hide, height=self.height)
             folded = f"<details><summary>{STILL}</summary>{still}</details>"
             return {**data, "text/html": page + folded}, {}
-        live = super()._repr_mimebundle_() if HAS_VIEW else None
+        live = super()._repr_mimebundle_() if HAS_VIEW and self._is_open else None
         return {**(live[0] if live else {}), **data}, {}
 
     def _moved(self, move: Callable[[Cursor], Frame]) -> Frame:

@@ -471,3 +471,17 @@ def test_interrupt_at_any_line_of_ours_leaves_nothing():
 
     assert number > 500
     assert left == ["__exit__"]  # its first line: before it no context manager can clean up
+
+
+@pytest.mark.parametrize("name", ["meet_graph", "read_slots"])
+def test_a_pass_that_could_not_be_watched_is_still_a_whole_one(name, monkeypatch):
+    def fail(*args, **kwargs):
+        message = "a fault of ours"
+        raise LookupError(message)
+
+    monkeypatch.setattr(engine_pass if name == "meet_graph" else graph_walk, name, fail)
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        (x * 2).sum().backward()
+    cursor = al.Cursor(rec.recording)
+    assert all(str(cursor.seek(step)) for step in range(len(cursor)))

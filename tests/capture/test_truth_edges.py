@@ -149,3 +149,67 @@ def test_a_block_left_in_another_thread_is_said_and_its_mode_does_nothing():
     in_a_thread(enter_here_and_leave_there)  # the thread, and the mode on it, are gone afterwards
     assert "left in another thread" in [line.reason for line in recorder.recording.not_seen]
     assert recorder.recording.ops == ()
+
+
+def test_a_view_call_whose_tensor_came_by_keyword_is_recorded():
+    x = torch.ones(2, 3, requires_grad=True)
+    with al.record() as rec:
+        torch.transpose(input=x, dim0=0, dim1=1).sum().backward()
+    assert [op.name for op in rec.recording.ops] == ["transpose", "sum"]
+    assert not rec.recording.not_seen
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.complex64], ids=str)
+def test_a_large_tensor_that_was_written_in_place_has_its_norm(dtype):
+    x = torch.ones(300, 300, dtype=dtype)
+    with al.record(values="none") as rec:
+        x.mul_(2)
+    (shot,) = rec.recording.events[-1].outputs
+    assert shot.norm == pytest.approx(600)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_strided_nested_tensor_does_not_lose_the_pass():
+    x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], requires_grad=True)
+    with al.record() as rec:
+        torch.nested.to_padded_tensor(x * 2, 0.0).sum().backward()
+    assert "recorder failed" not in {event.reason for event in rec.recording.not_seen}
+    assert rec.recording.nodes
+
+
+def test_a_write_into_a_view_is_the_maker_of_the_bases_new_node():
+    x = torch.ones(4, requires_grad=True)
+    with al.record() as rec:
+        y = x * 1
+        y[1:].mul_(3)
+        y.sum().backward()
+    (node,) = [node for node in rec.recording.nodes if "CopySlices" in node.name]
+    assert rec.recording.ops[node.made_by].name == "mul_"
+    assert not rec.recording.not_seen
+
+
+def test_graphs_made_in_two_threads_keep_their_own_nodes():
+    leaves = [torch.ones(3, requires_grad=True) for _ in range(2)]
+    losses = [None, None]
+
+    def forward(k):
+        losses[k] = (leaves[k] * 2).sum()
+
+    with al.record() as rec:
+        for k in range(2):
+            thread = threading.Thread(target=forward, args=(k,))
+            thread.start()
+            thread.join()
+        for loss in losses:
+            loss.backward()
+    leaf_nodes = [node for node in rec.recording.nodes if node.leaf is not None]
+    assert len(rec.recording.nodes) == 6
+    assert len({node.leaf for node in leaf_nodes}) == 2
+
+
+def test_memory_not_written_yet_warns_of_nothing(recwarn):
+    bits = torch.full((4,), 0x7F800001, dtype=torch.int32)
+    with al.record(values="auto") as rec:
+        bits.view(torch.float32).clone()
+    assert rec.recording.events[-1].outputs[0].finite is False
+    assert not recwarn
