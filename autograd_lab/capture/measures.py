@@ -26,6 +26,7 @@ DOT_FROM, DOT_UNTIL = 1 << 14, 1 << 18  # elements: below, a dot product gains n
 COPY_UNTIL = 1 << 21
 REAL = frozenset({torch.float32, torch.float64})
 CPU = torch.device("cpu")
+NEAR = frozenset({"cpu"})  # to read a number of other devices is to wait: that is done at the end
 TINY_NORM, HUGE_NORM = 1e-18, 1e18  # beyond these a float32 sum of squares under- or overflows
 
 Meta = tuple[Sequence[int], torch.dtype, torch.device]
@@ -70,7 +71,7 @@ class Measures:
         self.kinds: dict[int, tuple[torch.dtype, torch.device]] = {}
         self.norms: dict[int, float] = {}
         self.extras: dict[int, Extra] = {}
-        self._deferred: list[tuple[list[int], torch.Tensor]] = []
+        self._deferred: list[tuple[list[int], torch.Tensor, torch.Tensor | None]] = []
 
     def measure(
         self, batch: Sequence[tuple[int, torch.Tensor]], versions: Mapping[int, int | None]
@@ -109,9 +110,22 @@ class Measures:
     def finish(self) -> None:
         """Fetch what an accelerator holds: one transfer a batch."""
         deferred, self._deferred = self._deferred, []
-        for rows, norms in deferred:
-            self.norms.update(zip(rows, norms.tolist(), strict=True))
-        pictures = {row: extra.picture for row, extra in self.extras.items() if extra.picture}
+        for rows, norms, finite in deferred:
+            known = [None] * len(rows) if finite is None else finite.tolist()
+            for row, norm, is_finite in zip(rows, norms.tolist(), known, strict=True):
+                self.norms[row] = norm
+                if math.isfinite(norm):
+                    continue
+                if is_finite:
+                    self.extras[row] = self.extras.get(row) or Extra()
+                    self.extras[row].is_finite = True
+                else:
+                    self.bad_rows.append(row)
+        pictures = {
+            row: extra.picture
+            for row, extra in self.extras.items()
+            if extra.picture is not None and not extra.picture.is_fetched
+        }
         fetch(pictures.values())
         for row, picture in pictures.items():
             if picture.sampled_from is None:
@@ -209,7 +223,7 @@ class Measures:
     ) -> None:
         groups: dict[tuple[torch.device, torch.dtype], tuple[list[torch.Tensor], list[int]]] = {}
         alike: dict[torch.Size, tuple[list[torch.Tensor], list[int]]] = {}
-        is_plain = not self.keeps_values
+        is_plain = not self.keeps_values and CPU.type in NEAR
         for row, alias in batch:
             version = versions.get(row, 0)
             if version is not None and alias._version != version:
@@ -239,10 +253,13 @@ class Measures:
             wide = device.type != "mps" and (dtype not in REAL or device.type != "cpu")
             norms = torch_private.foreach_norm(tensors, dtype=torch.float64 if wide else None)
             stacked = torch.stack(norms) if len(norms) > 1 else norms[0].reshape(1)
-            if device.type == "cpu":
+            if device.type in NEAR:
                 self._fill(tensors, rows, stacked.tolist())
             else:
-                self._deferred.append((rows, stacked))
+                finite = None  # a sum of squares in float64 overflows for float64 only
+                if dtype is torch.float64:
+                    finite = torch.stack([torch.isfinite(tensor).all() for tensor in tensors])
+                self._deferred.append((rows, stacked, finite))
 
     def _readable(self, row: int, tensor: torch.Tensor) -> torch.Tensor | None:
         """The floating-point numbers of a tensor; None where none are wanted, or can't be had."""

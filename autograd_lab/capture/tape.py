@@ -265,7 +265,7 @@ class Tape:
         try:
             with torch_private.unseen():
                 self.meet_parameters()
-                self.shots.flush()
+                self.shots.finish()
                 if not set(self.shots.measures.bad_rows) <= self._masked():
                     self.parameter_shots = self.shots.measure_unchanged(self.parameters)
             self.shots.finish()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import autograd_lab as al
+from autograd_lab.capture import measures
 
 SIDE = 300  # 90 000 elements: measured at once, by a dot product
 
@@ -70,3 +71,35 @@ def test_small_tensors_of_one_shape_keep_their_own_norms():
     (event,) = rec.recording.events
     expected = [torch.linalg.vector_norm(row.double()).item() for row in rows]
     assert [shot.norm for shot in event.inputs] == pytest.approx(expected, rel=1e-6, abs=0)
+
+
+@pytest.fixture
+def far(monkeypatch):
+    """Numbers are fetched at the end of the block, as from an accelerator."""
+    monkeypatch.setattr(measures, "NEAR", frozenset())
+
+
+def test_a_parameter_that_held_nan_is_to_blame_on_an_accelerator_too(far):
+    net = torch.nn.Linear(3, 3)
+    with torch.no_grad():
+        net.weight[0, 0] = math.nan
+    with al.record(net, values="none") as rec:
+        net(torch.ones(2, 3)).sum().backward()
+    assert "weight already held it" in rec.recording.problems[0].text
+
+
+def test_a_norm_that_overflows_on_an_accelerator_is_no_inf(far):
+    x = torch.full((20,), 1e200, dtype=torch.float64)
+    with al.record(values="none") as rec:
+        x.clone()
+    (shot,) = rec.recording.events[0].outputs
+    assert shot.finite is True
+    assert rec.recording.problems == ()
+
+
+def test_norms_fetched_at_the_end_are_those_read_at_once(far):
+    x = numbers(7, 5)
+    with al.record(values="none") as rec:
+        x.clone()
+    (shot,) = rec.recording.events[0].outputs
+    assert shot.norm == pytest.approx(torch.linalg.vector_norm(x.double()).item())

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import time
 import zlib
 from dataclasses import replace
 
@@ -359,15 +358,3 @@ def test_twins_of_very_many_passes_stay_few():
 def test_the_wire_stays_small():
     assert len(pack_of(recordings.chain(1000))) <= 200_000
     assert len(pack_of(recordings.chain(5000))) <= 1_000_000
-
-
-@pytest.mark.slow
-def test_time_grows_with_the_recording_not_with_its_square():
-    def seconds(length):
-        recording = recordings.chain(length)
-        start = time.perf_counter()
-        pack_of(recording)
-        return time.perf_counter() - start
-
-    seconds(100)
-    assert seconds(6000) < 12 * seconds(1500)
