@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -18,7 +18,7 @@ import autograd_lab as al
 from autograd_lab.replay import layout_graph
 
 from .measure import median_times, peak_nbytes
-from .models import STEPS, Step, chain
+from .models import STEPS, chain
 from .stepper import measure_stepper
 
 try:
@@ -51,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results["chain of 5000"] = _measure_chain()
         results["stepper"] = measure_stepper()
         results["import, ms"] = _measure_import()
+    if torchlens is not None:  # last: it wraps torch's functions for good, and all gets slower
+        print("\ntorchlens, against the plain steps above")
+        for name in options.models or STEPS:
+            results[name]["time"]["torchlens"] = _measure_torchlens(name, results[name], rounds=5)
     options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
@@ -101,15 +105,25 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
 
         return run
 
+    def anomaly() -> None:
+        model.zero_grad()
+        with torch.autograd.set_detect_anomaly(True, check_nan=True):
+            loss_of().backward()
+
+    def settle() -> None:
+        recorders.clear()  # else the next variant pays for letting go of the last recording
+        plain()
+
     variants = {
         "plain": plain,
         "none": recorded("none"),
         "auto": recorded("auto"),
-        "none, read": read("none"),
-        "auto, read": read("auto"),
         "plain afterwards": plain,
-    } | _peers(step)
-    times = median_times(variants, rounds)
+    }
+    times = median_times(variants, rounds, settle)
+    # apart: their thousands of objects make the collector run in the others' time
+    others = {"none, read": read("none"), "auto, read": read("auto"), "anomaly mode": anomaly}
+    times |= median_times(others, rounds, settle)
     peaks = {}
     for values, run in {"plain": plain, "none": recorded("none"), "auto": recorded("auto")}.items():
         model.zero_grad()
@@ -138,17 +152,8 @@ def _measure_model(name: str, rounds: int) -> dict[str, Any]:
     return {"plain_s": times["plain"], "time": ratios, "peak memory": peaks, "json_nbytes": nbytes}
 
 
-def _peers(step: Step) -> dict[str, Callable[[], None]]:
-    """What else watches a backward: anomaly mode, and torchlens where it is installed."""
-
-    def anomaly() -> None:
-        step.model.zero_grad()
-        with torch.autograd.set_detect_anomaly(True, check_nan=True):
-            step.loss().backward()
-
-    if torchlens is None:
-        return {"anomaly mode": anomaly}
-    lens: Any = torchlens
+def _measure_torchlens(name: str, measured: dict[str, Any], rounds: int) -> float:
+    step, lens = STEPS[name](), cast("Any", torchlens)
 
     def traced() -> None:
         step.model.zero_grad()
@@ -156,7 +161,9 @@ def _peers(step: Step) -> dict[str, Callable[[], None]]:
         log = lens.trace(step.model, step.x, capture=capture)
         log.log_backward(step.loss_of(log[log.output_layers[0]].out))
 
-    return {"anomaly mode": anomaly, "torchlens": traced}
+    ratio = median_times({"torchlens": traced}, rounds)["torchlens"] / measured["plain_s"]
+    print(f"  {name:18} {ratio:5.2f}x")
+    return ratio
 
 
 def _measure_chain() -> dict[str, float]:

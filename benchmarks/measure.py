@@ -12,14 +12,22 @@ from torch.profiler import ProfilerActivity, profile
 __all__ = ["median_times", "peak_nbytes"]
 
 
-def median_times(variants: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def median_times(
+    variants: Mapping[str, Callable[[], object]],
+    rounds: int,
+    settle: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
     """Median seconds of each variant.
 
     Every round runs each variant once, in turn, so that noise meets all alike.
+
+    settle  runs before each, unmeasured: else a step of a millisecond pays for the cache that a
+            slow variant left behind (a plain step of the tiny MLP 1.3 times)
     """
     times: dict[str, list[float]] = {name: [] for name in variants}
     for number in range(rounds + 2):
         for name, run in variants.items():
+            settle()
             start = time.perf_counter()
             run()
             if number >= 2:

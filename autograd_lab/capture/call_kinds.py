@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["BUILT_IN", "CallKind", "kind_of", "writes_in_place"]
+__all__ = ["BUILT_IN", "OF_TENSOR", "CallKind", "kind_of", "writes_in_place"]
 
 PropertyRead = type(torch.Tensor.requires_grad.__get__)  # pyright: ignore[reportAttributeAccessIssue]
-BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, PropertyRead)
+OF_TENSOR = (MethodDescriptorType, WrapperDescriptorType)
+BUILT_IN = (BuiltinFunctionType, *OF_TENSOR, PropertyRead)
 VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 NO_OPS = frozenset(
     {

@@ -107,7 +107,8 @@ class Pass:
         if self.has_started:
             state, facts = self.state, (self.number, text, failed_in, place)
             self.tape.events.append(("backward finished", state.index, state.inside, *facts))
-        self.shots.flush()
+        with torch_private.unseen():
+            self.shots.flush()
 
     def _failed_node(self) -> int | None:
         """Where an error came from: the open node, or else the one that the engine had to run next.

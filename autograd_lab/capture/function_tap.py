@@ -17,9 +17,9 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
-from .call_kinds import BUILT_IN, CallKind, kind_of, writes_in_place
+from .call_kinds import BUILT_IN, OF_TENSOR, CallKind, kind_of, writes_in_place
 from .places import Place, global_name, is_silent, user_frame
-from .shots import IS_PARAMETER
+from .shots import IS_PARAMETER, storage_of
 from .tape import SAME_ELEMENTS, Tape
 
 __all__ = ["FunctionTap"]
@@ -84,7 +84,7 @@ class FunctionTap(TorchFunctionMode):
                 self._before_lending()
             return func(*args, **kwargs)
         is_inplace = writes_in_place(kind, args, kwargs)
-        inputs, fresh = self._before_call(args, kwargs, is_inplace, sys._getframe(1))
+        inputs, fresh = self._before_call(func, args, kwargs, is_inplace, sys._getframe(1))
         before = torch_private.autograd_sequence_number()
         output = func(*args, **kwargs)
         after = torch_private.autograd_sequence_number()
@@ -106,12 +106,18 @@ class FunctionTap(TorchFunctionMode):
     def _before_lending(self) -> None:
         """From now on numpy or another library may write the memory, and no version will move."""
         try:
-            self.tape.shots.before_writing()
+            with torch_private.unseen():
+                self.tape.shots.trust_nothing()
         except Exception as error:
             self.tape.failed(error)
 
     def _before_call(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], inplace: bool, frame: FrameType
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        inplace: bool,
+        frame: FrameType,
     ) -> tuple[list[int], Fresh]:
         """Meet the inputs while they are what the call will read.
 
@@ -141,10 +147,10 @@ class FunctionTap(TorchFunctionMode):
                                 if row is None:
                                     row = self._meet_input(tensor, position, frame, fresh)
                                 inputs.append(row)
-            if inplace:
-                tape.shots.before_writing()
-            elif fresh and any(not tape.shots.flags(row) & IS_PARAMETER for row, _ in fresh):
-                tape.shots.flush()
+                if inplace:
+                    tape.shots.before_writing(_written(func, args, kwargs))
+                elif fresh and any(not tape.shots.flags(row) & IS_PARAMETER for row, _ in fresh):
+                    tape.shots.flush()
         except Exception as error:
             tape.failed(error)
         return inputs, fresh
@@ -211,7 +217,7 @@ class FunctionTap(TorchFunctionMode):
                 is_inplace,
                 _caller(frame, func) is code,
                 fresh,
-                [_storage(tensor) for tensor in outputs] if is_inplace else (),
+                [storage_of(tensor) for tensor in outputs] if is_inplace else (),
             )
         )
         if last_node is not None and node is not None:
@@ -302,5 +308,9 @@ def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever
             stack.extend(reversed(list(item.values())))
 
 
-def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0
+def _written(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[torch.Tensor]:
+    """What a call in place may write: a method its own tensor, a function any of its arguments."""
+    yield from _tensors_in(args[:1] if isinstance(func, OF_TENSOR) else args)
+    yield from _tensors_in(kwargs)

@@ -156,6 +156,11 @@ class Measures:
         self.describe(row, tensor)
         self.extras[row] = Extra(note=why)
 
+    def leave_whole_numbers(self, row: int, tensor: torch.Tensor) -> None:
+        """Integers and bools have no norm, and are finite."""
+        self.describe(row, tensor)
+        self.extras[row] = Extra(is_finite=True)
+
     def share(self, row: int, tensor: torch.Tensor, source: int) -> None:
         """The norm of a row is that of row `source`; only values are taken, where they are kept."""
         self.describe(row, tensor)

@@ -10,7 +10,7 @@ import torch
 
 from autograd_lab import torch_private
 
-from .shots import Shots
+from .shots import Shots, storage_of
 from .tape import RawSlot, SlotFields
 
 __all__ = ["read_slots"]
@@ -65,7 +65,7 @@ def _read(
     except RuntimeError:  # an inference tensor has none
         version = None
     problem = _refusal(node, value_name, raw) if version else None
-    storage = tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else None
+    storage = storage_of(tensor) or None
     nbytes = tensor.numel() * tensor.itemsize
     slots.append((name, tensor.shape, tensor.dtype, version, nbytes, storage, row, None, problem))
 

@@ -24,7 +24,7 @@ from autograd_lab import torch_private
 
 from .measures import Measures
 
-__all__ = ["GRADIENT", "IS_LEAF", "IS_PARAMETER", "REQUIRES_GRAD", "Shots"]
+__all__ = ["GRADIENT", "IS_LEAF", "IS_PARAMETER", "REQUIRES_GRAD", "Shots", "storage_of"]
 
 LARGE_NBYTES = 100_000
 BATCH_NBYTES = 1_000_000
@@ -37,8 +37,8 @@ GRADIENT = IS_LEAF  # what a gradient is, unless create_graph makes it more
 class Shots:
     """Rows, and in `measures` their numbers.
 
-    All but `flush`, `finish` and the questions at the end is called with torch functions and modes
-    switched off.
+    All but `finish` and the questions at the end is called with torch functions and modes switched
+    off; what is measured is detached, so grad mode may be on.
     """
 
     def __init__(self, values: str, budget_nbytes: int) -> None:
@@ -51,7 +51,8 @@ class Shots:
         self._refs: dict[int, ref[torch.Tensor]] = {}
         self._last: dict[int, int] = {}  # by id: a tensor's last row
         self._unmeasured: set[int] = set()
-        self._stale_before = 0
+        self._stale_before = 0  # rows made before are no longer known to hold
+        self._stale_storages: dict[int, int] = {}  # the same for what lies in one storage
         self._pending: dict[int, torch.Tensor] = {}
         self._pending_nbytes = 0
         self._numbers = itertools.count()
@@ -87,15 +88,20 @@ class Shots:
             self._unmeasured.discard(row)
             self.versions[row] = version
         elif (
-            row >= self._stale_before
-            and version is not None
+            version is not None
             and self.versions.get(row, 0) == version
+            and not self._is_stale(row, tensor)
         ):
             return row
         else:
             row = self._new_row(tensor, version, self._origins.get(row, row), GRADIENT)
         if type(tensor) is not torch.Tensor or self.may_be_wrapped or version is None:
             self._take_unusual(tensor, row)
+            return row
+        if not self.measures.keeps_values and not (
+            tensor.is_floating_point() or tensor.is_complex()
+        ):
+            self.measures.leave_whole_numbers(row, tensor)
             return row
         alias = tensor.detach()
         nbytes = alias.numel() * alias.itemsize
@@ -105,7 +111,7 @@ class Shots:
         self._pending[row] = alias
         self._pending_nbytes += nbytes
         if self._pending_nbytes > BATCH_NBYTES:
-            self._flush()
+            self.flush()
         return row
 
     def shoot_view(
@@ -125,7 +131,7 @@ class Shots:
             and tensor.data_ptr() == base.data_ptr() != 0
             and (version := self.versions.get(source, 0)) is not None
             and version == _version(tensor) == _version(base)
-            and source >= self._stale_before
+            and not self._is_stale(source, tensor)
             and not (self.measures.keeps_values and tensor.numel() <= SMALL_NUMEL)
         ):
             row = self.current(tensor)
@@ -160,30 +166,44 @@ class Shots:
         if (
             row is None
             or self._refs[row]() is not tensor
-            or row < self._stale_before
             or row in self._unmeasured
+            or self._is_stale(row, tensor)
         ):
             return None
         return row if self.versions.get(row, 0) == _version(tensor) else None
 
-    def before_writing(self) -> None:
-        """Measure what is pending, and trust no number later: something is about to be written.
+    def before_writing(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Measure what lies in the memory of these, and trust its numbers no longer.
 
-        A write through `.data` changes a tensor and not its version.
+        They are about to be written; a write through `.data` changes a tensor and not its version.
         """
+        written = list(tensors)
+        if not all(map(_is_torchs_own, written)):
+            self.trust_nothing()
+            return
+        storages = set(map(storage_of, written))
+        if any(storage_of(alias) in storages for alias in list(self._pending.values())):
+            self.flush()
+        for storage in storages:
+            self._stale_storages[storage] = len(self._refs)
+
+    def trust_nothing(self) -> None:
+        """Measure what is pending, and trust no number later: nobody knows what will be written."""
         self.flush()
         self._stale_before = len(self._refs)
 
     def flush(self) -> None:
         """Measure what is pending and let go of it; needed before anything is written in place."""
-        if self._pending:
-            with torch_private.invisible():
-                self._flush()
+        with self._flushing:
+            self._pending_nbytes = 0
+            batch = [(row, self._pending.pop(row)) for row in list(self._pending)]
+            if batch:
+                self.measures.measure(batch, self.versions)
 
     def finish(self) -> None:
         """Measure what is pending and fetch what an accelerator holds."""
         with torch_private.invisible():
-            self._flush()
+            self.flush()
             self.measures.finish()
 
     def forget(self) -> None:
@@ -219,6 +239,12 @@ class Shots:
         """The version that the tensor had; None for an inference tensor."""
         return self.versions.get(row, 0)
 
+    def _is_stale(self, row: int, tensor: torch.Tensor) -> bool:
+        if row < self._stale_before:
+            return True
+        stale = self._stale_storages
+        return bool(stale) and row < stale.get(storage_of(tensor), 0)
+
     def _new_row(
         self, tensor: torch.Tensor, version: int | None, origin: int | None, flags: int
     ) -> int:
@@ -246,12 +272,20 @@ class Shots:
             self._pending[row] = tensor.detach()
             self._pending_nbytes += tensor.numel() * tensor.itemsize
 
-    def _flush(self) -> None:
-        with self._flushing:
-            self._pending_nbytes = 0
-            batch = [(row, self._pending.pop(row)) for row in list(self._pending)]
-            if batch:
-                self.measures.measure(batch, self.versions)
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """The address of a tensor's memory; 0 where it has none of its own, as sparse and wrapped."""
+    if tensor.layout is not torch.strided:
+        return 0
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
+
+
+def _is_torchs_own(tensor: torch.Tensor) -> bool:
+    """Whether nobody knows a tensor's memory by another address, as numpy or a process may."""
+    return storage_of(tensor) != 0 and tensor.untyped_storage().resizable()
 
 
 def _version(tensor: torch.Tensor) -> int | None:

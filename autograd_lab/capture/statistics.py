@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,9 @@ def picture_of(tensor: torch.Tensor, *, whole: bool) -> Picture:
     The caller runs it invisibly.
     """
     kept = tensor.clone(memory_format=torch.contiguous_format) if whole else _sample(tensor)
-    kept = kept.to(WIDE.get(kept.dtype, kept.dtype))
+    wide = WIDE.get(kept.dtype)
+    if wide is not None:
+        kept = kept.to(wide)
     return Picture(data=kept, sampled_from=None if whole else tuple(tensor.shape))
 
 
@@ -97,21 +100,28 @@ def norm_of(array: np.ndarray) -> float | None:
 def _sample(tensor: torch.Tensor) -> torch.Tensor:
     """Every k-th element along each dimension, so that at most 32 rows of 32 remain.
 
-    A vector keeps at most 1024 elements. Slices are views: only what is kept is read.
+    A vector keeps at most 1024 elements. Only what is kept is read.
     """
-    *leading, width = tensor.shape
-    left = SIDE if leading else SIDE * SIDE
-    steps = [-(-width // left)]
+    tensor = tensor.resolve_conj().resolve_neg()
+    sizes, strides = _sparser(tuple(tensor.shape), tensor.stride())
+    kept = tensor.as_strided(sizes, strides).clone(memory_format=torch.contiguous_format)
+    return kept.view(-1, sizes[-1]) if len(sizes) > 1 else kept
+
+
+@lru_cache(maxsize=256)
+def _sparser(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides that see every k-th element of a tensor."""
+    *leading, width = shape
+    steps = [-(-width // (SIDE if leading else SIDE * SIDE))]
     rows = SIDE
     for size in leading:
         step = -(-size // rows)
         steps.insert(-1, step)
         rows = max(1, rows // -(-size // step))
-    return (
-        tensor[tuple(slice(None, None, step) for step in steps)].flatten(0, -2).clone()
-        if leading
-        else (tensor[:: steps[0]].clone())
-    )
+    sizes = tuple(-(-size // step) for size, step in zip(shape, steps, strict=True))
+    return sizes, tuple(stride * step for stride, step in zip(strides, steps, strict=True))
 
 
 @np.errstate(all="ignore")
