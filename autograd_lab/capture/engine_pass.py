@@ -12,7 +12,8 @@ import torch
 
 from autograd_lab import torch_private
 
-from .graph_walk import meet_graph
+from .graph_walk import meet_graph, next_to_run, node_of
+from .memory import share_memory
 from .places import Place, place_of_error
 from .shots import GRADIENT
 from .tape import SAME_ELEMENTS, RawNode, Rows, Tape, ThreadState, in_one_line
@@ -63,7 +64,7 @@ class Pass:
                 for grad in grads or ()
             ):
                 self.shots.may_be_wrapped = True
-            starts = [_node_of(root) for root in roots]
+            starts = [node_of(root) for root in roots]
             ids = self._hook_graph([node for node in starts if node is not None])
             rows = [None if grad is None else self.shots.shoot(grad) for grad in (grads or ())]
             place = Place(*tape.places.locate(sys._getframe(2), in_backward=False))
@@ -111,11 +112,7 @@ class Pass:
             self.shots.flush()
 
     def _failed_node(self) -> int | None:
-        """Where an error came from: the open node, or else the one that the engine had to run next.
-
-        That is, of those whose gradients had all come, the one made last
-        (torch/csrc/autograd/engine.cpp, ReadyQueue).
-        """
+        """Where an error came from: the open node, or else the one that had to run next."""
         if len(self.state.open_nodes) > self.depth:
             return self.state.open_nodes[-1]
         if len(self._handles) < len(self._ids):
@@ -124,22 +121,7 @@ class Pass:
         done = {
             event[4] for event in self.tape.events if event[0] in ends and event[3] == self.number
         }
-        missing: dict[int, int] = {}
-        for node, number in self._ids.items():
-            if number not in done:
-                for target, _ in node.next_functions:
-                    if target is not None:
-                        missing[self._ids[target]] = missing.get(self._ids[target], 0) + 1
-        ready = [
-            node
-            for node, number in self._ids.items()
-            if number not in done and not missing.get(number)
-        ]
-        return (
-            self._ids[max(ready, key=lambda node: torch_private.sequence_number_of(node))]
-            if ready
-            else None
-        )
+        return next_to_run(self._ids, done)
 
     def _hook_graph(self, starts: Sequence[Any]) -> list[int]:
         tape, nodes = self.tape, self.tape.nodes
@@ -250,7 +232,12 @@ class Pass:
                 if received is not None:
                     added = self.shots.shoot(received, self.flags)
                 if grad is not None:
-                    is_same = received is not None and _share_memory(grad, received)
+                    is_same = (
+                        received is not None
+                        and share_memory(grad, received)
+                        and grad.shape == received.shape
+                        and grad.stride() == received.stride()
+                    )
                     after = added if is_same else self.shots.shoot(grad)
         except Exception as error:
             self.tape.failed(error)
@@ -290,26 +277,3 @@ class Pass:
             grad = grads[0]
             return None if grad is None else shoot(grad, flags)
         return tuple([None if grad is None else shoot(grad, flags) for grad in grads])
-
-
-def _node_of(root: Any) -> Any:  # noqa: ANN401 (a tensor or a GradientEdge)
-    """The node that the engine starts from; None where the root wants no gradient."""
-    if not isinstance(root, torch.Tensor):
-        return root.node
-    return root.grad_fn or (_accumulator(root) if root.requires_grad else None)
-
-
-def _share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Torch took the incoming gradient as `.grad` without a copy: one measurement is enough."""
-    return (
-        a.layout is torch.strided
-        and b.layout is torch.strided
-        and a.data_ptr() == b.data_ptr() != 0
-        and a.shape == b.shape
-        and a._version == b._version
-    )
-
-
-def _accumulator(leaf: torch.Tensor) -> Any:  # noqa: ANN401
-    """The AccumulateGrad node of a leaf that is itself a root."""
-    return torch.autograd.graph.get_gradient_edge(leaf).node

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -17,9 +17,11 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from autograd_lab import torch_private
 
-from .call_kinds import BUILT_IN, OF_TENSOR, CallKind, kind_of, writes_in_place
+from .arguments import Position, positions_in, tensors_in, written_by
+from .call_kinds import BUILT_IN, CallKind, kind_of, writes_in_place
+from .memory import storage_of
 from .places import Place, global_name, is_silent, user_frame
-from .shots import IS_PARAMETER, storage_of
+from .shots import IS_PARAMETER
 from .tape import SAME_ELEMENTS, Tape
 
 __all__ = ["FunctionTap"]
@@ -27,7 +29,6 @@ __all__ = ["FunctionTap"]
 HANDING_OVER = handle_torch_function.__code__
 ATTENTION = torch.nn.functional.multi_head_attention_forward
 
-Position = tuple[int | str, ...]
 Fresh = list[tuple[int, Position]]
 
 
@@ -93,9 +94,9 @@ class FunctionTap(TorchFunctionMode):
                 if isinstance(output, torch.Tensor):
                     outputs: Sequence[torch.Tensor] = (output,)
                 else:
-                    outputs = list(_tensors_in(output))
+                    outputs = list(tensors_in(output))
                     if not outputs and is_inplace:  # `y[0] = x` returns nothing
-                        outputs = list(_tensors_in(args[:1]))
+                        outputs = list(tensors_in(args[:1]))
                 if outputs or after != before:
                     facts = (inputs, fresh, before, after, is_inplace)
                     self._write(func, kind, args, kwargs, outputs, facts, sys._getframe(1))
@@ -142,13 +143,13 @@ class FunctionTap(TorchFunctionMode):
                                 row = self._meet_input(value, (key,), frame, fresh)
                             inputs.append(row)
                         elif isinstance(value, (list, tuple, dict)):
-                            for position, tensor in _positions(key, value):
+                            for position, tensor in positions_in(key, value):
                                 row = current(tensor)
                                 if row is None:
                                     row = self._meet_input(tensor, position, frame, fresh)
                                 inputs.append(row)
                 if inplace:
-                    tape.shots.before_writing(_written(func, args, kwargs))
+                    tape.shots.before_writing(written_by(func, args, kwargs))
                 elif fresh and any(not tape.shots.flags(row) & IS_PARAMETER for row, _ in fresh):
                     tape.shots.flush()
         except Exception as error:
@@ -263,7 +264,7 @@ class FunctionTap(TorchFunctionMode):
         shots, events = self.tape.shots, self.tape.events
         written = {
             shots.origin(shots.identify(tensor))
-            for tensor in _tensors_in(args[:1])
+            for tensor in tensors_in(args[:1])
             if isinstance(tensor, torch.nn.Parameter)
         }
         if events and events[-1][0] == "optimizer" and events[-1][3].step == place.step:
@@ -282,35 +283,3 @@ def _caller(frame: FrameType, func: Callable[..., Any]) -> CodeType | None:
     while caller is not None and (caller.f_code is HANDING_OVER or caller.f_code is inner):
         caller = caller.f_back
     return None if caller is None else caller.f_code
-
-
-def _positions(first: int | str, value: Any) -> Iterator[tuple[Position, torch.Tensor]]:  # noqa: ANN401
-    """Tensors inside an argument, with where they stand: (0, 2), ("weight",)."""
-    if isinstance(value, dict):
-        for tensor in _tensors_in(value):
-            yield (first,), tensor
-        return
-    for number, item in enumerate(value):
-        for tensor in _tensors_in(item):
-            yield (first, number), tensor
-
-
-def _tensors_in(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (whatever a call takes)
-    """All tensors in nested tuples, lists, dicts and dataclass-like results, in order."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, torch.Tensor):
-            yield item
-        elif isinstance(item, (tuple, list)):
-            stack.extend(reversed(item))
-        elif isinstance(item, dict):
-            stack.extend(reversed(list(item.values())))
-
-
-def _written(
-    func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Iterator[torch.Tensor]:
-    """What a call in place may write: a method its own tensor, a function any of its arguments."""
-    yield from _tensors_in(args[:1] if isinstance(func, OF_TENSOR) else args)
-    yield from _tensors_in(kwargs)

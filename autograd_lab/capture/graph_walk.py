@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+import torch
 from torch.autograd.function import BackwardCFunction
 
 from autograd_lab import torch_private
@@ -13,7 +14,7 @@ from autograd_lab import torch_private
 from .saved_slots import read_slots
 from .tape import RawNode, Tape
 
-__all__ = ["meet_graph"]
+__all__ = ["meet_graph", "next_to_run", "node_of"]
 
 ACCUMULATE = "torch::autograd::AccumulateGrad"
 
@@ -67,6 +68,30 @@ def meet_graph(
             raw.saved and any(fields[7] is not None for fields in raw.saved)  # packed_by
         ):
             raw.is_open = True
+
+
+def node_of(root: Any) -> Any:  # noqa: ANN401 (a tensor or a GradientEdge)
+    """The node that the engine starts from; None where the root wants no gradient."""
+    if not isinstance(root, torch.Tensor):
+        return root.node
+    if root.grad_fn is None and root.requires_grad:  # a leaf that is itself a root
+        return torch.autograd.graph.get_gradient_edge(root).node
+    return root.grad_fn
+
+
+def next_to_run(ids: Mapping[Any, int], done: Set[int]) -> int | None:
+    """The node that the engine had to run next: of those whose gradients had all come, the last.
+
+    That is the one made last (torch/csrc/autograd/engine.cpp, ReadyQueue); None where none waits.
+    """
+    left = [(node, number) for node, number in ids.items() if number not in done]
+    missing = {
+        ids[target] for node, _ in left for target, _ in node.next_functions if target is not None
+    }
+    ready = [(node, number) for node, number in left if number not in missing]
+    if not ready:
+        return None
+    return max(ready, key=lambda one: torch_private.sequence_number_of(one[0]))[1]
 
 
 def _number_of_leaf(tape: Tape, node: Any, name: str) -> int:  # noqa: ANN401 (a C++ class)

@@ -1,10 +1,4 @@
-"""Turn aliases of live tensors into numbers, many at once: norms, and pictures within the budget.
-
-Norms are taken in float32 or float64 as the tensor is, and in float64 for half precision and
-wherever float32 gave 0, inf or NaN: a norm of inf does not mean a non-finite tensor. Large tensors
-on the CPU are a sum of dot products over 2**18 elements each: torch.linalg.vector_norm was up to
-twice slower, four times on slices, and off by 1e-2 at 2**24 elements.
-"""
+"""Turn aliases of live tensors into numbers: norms, and pictures within the budget."""
 
 from __future__ import annotations
 
@@ -17,17 +11,22 @@ import torch
 
 from autograd_lab import torch_private
 
+from .norms import (
+    dense_numbers,
+    exact_norm_of,
+    has_memory,
+    is_in_range,
+    norm_of_one,
+    norms_of_alike,
+)
 from .statistics import Picture, fetch, norm_of, picture_of
 
 __all__ = ["CPU", "Measures"]
 
 SMALL_NUMEL = 1024
-DOT_FROM, DOT_UNTIL = 1 << 14, 1 << 18  # elements: below, a dot product gains nothing
-COPY_UNTIL = 1 << 21
 REAL = frozenset({torch.float32, torch.float64})
 CPU = torch.device("cpu")
 NEAR = frozenset({"cpu"})  # to read a number of other devices is to wait: that is done at the end
-TINY_NORM, HUGE_NORM = 1e-18, 1e18  # beyond these a float32 sum of squares under- or overflows
 
 Meta = tuple[Sequence[int], torch.dtype, torch.device]
 
@@ -93,7 +92,7 @@ class Measures:
         """Measure one detached tensor on the CPU at once, while it is still in the cache."""
         dtype = tensor.dtype
         is_plain = dtype in REAL and tensor.layout is torch.strided and not tensor.is_nested
-        if not is_plain or not _has_memory(tensor):
+        if not is_plain or not has_memory(tensor):
             self.measure([(row, tensor)], {row: tensor._version})
             return
         self.shapes[row] = tensor.shape
@@ -101,8 +100,8 @@ class Measures:
             self.kinds[row] = dtype, CPU
         if self.keeps_values and self.keep(row, tensor):
             return
-        norm = _norm_of(tensor)
-        if TINY_NORM < norm < HUGE_NORM:
+        norm = norm_of_one(tensor)
+        if is_in_range(norm):
             self.norms[row] = norm
         else:
             self._fill_extreme(row, tensor, norm)
@@ -239,7 +238,7 @@ class Measures:
                 and alias.is_cpu
                 and alias.layout is torch.strided
                 and not alias.is_nested
-                and _has_memory(alias)
+                and has_memory(alias)
             ):
                 shape = alias.shape
                 group = alike.get(shape)
@@ -253,7 +252,7 @@ class Measures:
                 group[0].append(tensor)
                 group[1].append(row)
         for tensors, rows in alike.values():
-            self._fill(tensors, rows, _norms_of_alike(tensors))
+            self._fill(tensors, rows, norms_of_alike(tensors))
         for (device, dtype), (tensors, rows) in groups.items():
             wide = device.type != "mps" and (dtype not in REAL or device.type != "cpu")
             norms = torch_private.foreach_norm(tensors, dtype=torch.float64 if wide else None)
@@ -269,14 +268,11 @@ class Measures:
     def _readable(self, row: int, tensor: torch.Tensor) -> torch.Tensor | None:
         """The floating-point numbers of a tensor; None where none are wanted, or can't be had."""
         self.describe(row, tensor)
-        if tensor.is_nested:
-            self.extras[row] = Extra(note="a nested tensor, which has no sizes")
+        dense = dense_numbers(tensor)
+        if isinstance(dense, str):
+            self.extras[row] = Extra(note=dense)
             return None
-        if tensor.layout is torch.strided and not _has_memory(tensor):
-            self.extras[row] = Extra(note="memory freed after capture")
-            return None
-        dense = self._dense(row, tensor)
-        if dense is None or (self.keeps_values and self.keep(row, dense)):
+        if self.keeps_values and self.keep(row, dense):
             return None
         if dense.is_floating_point():
             return dense
@@ -286,31 +282,9 @@ class Measures:
         self.extras[row].is_finite = True
         return None
 
-    def _dense(self, row: int, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The numbers of a tensor in any layout; None, and a note, where they can't be had."""
-        if tensor.is_meta:
-            self.extras[row] = Extra(note="on the meta device")
-        elif tensor.layout is torch.strided and not tensor.is_quantized:
-            is_float8 = tensor.itemsize == 1 and tensor.is_floating_point()
-            return tensor.float() if is_float8 else tensor
-        elif tensor.layout is torch.sparse_coo:
-            return tensor.coalesce().values()
-        elif tensor.layout in (
-            torch.sparse_csr,
-            torch.sparse_csc,
-            torch.sparse_bsr,
-            torch.sparse_bsc,
-        ):
-            return tensor.values()
-        elif tensor.is_mkldnn:
-            return tensor.to_dense()
-        else:
-            self.extras[row] = Extra(note=f"layout {tensor.layout} without numbers of its own")
-        return None
-
     def _fill(self, tensors: list[torch.Tensor], rows: list[int], norms: list[float]) -> None:
         for tensor, row, norm in zip(tensors, rows, norms, strict=True):
-            if TINY_NORM < norm < HUGE_NORM:
+            if is_in_range(norm):
                 self.norms[row] = norm
             else:
                 self._fill_extreme(row, tensor, norm)
@@ -323,57 +297,7 @@ class Measures:
             self.norms[row] = norm
             self.bad_rows.append(row)
             return
-        wide = tensor.double()
-        norm = float(torch.linalg.vector_norm(wide))
-        if not 1e-150 < norm < 1e150 and tensor.numel() and (scale := float(wide.abs().max())):
-            norm = float(torch.linalg.vector_norm(wide / scale)) * scale
-        self.norms[row] = norm
+        self.norms[row] = norm = exact_norm_of(tensor)
         if norm == math.inf:
             self.extras[row] = self.extras.get(row) or Extra()
             self.extras[row].is_finite = True
-
-
-def _norm_of(tensor: torch.Tensor) -> float:
-    """The 2-norm of a strided float32 or float64 tensor on the CPU."""
-    numel = tensor.numel()
-    if numel < DOT_FROM:
-        return torch.linalg.vector_norm(tensor).item()
-    if tensor.is_contiguous():
-        flat = tensor.view(-1)
-    elif _is_dense(tensor):
-        flat = tensor.as_strided((numel,), (1,))
-    elif numel <= COPY_UNTIL:
-        flat = tensor.reshape(-1)
-    else:
-        return torch.linalg.vector_norm(tensor, dtype=torch.float64).item()
-    if numel <= DOT_UNTIL:
-        return math.sqrt(torch.dot(flat, flat).item())
-    return math.sqrt(sum(torch.dot(part, part).item() for part in flat.split(DOT_UNTIL)))
-
-
-def _norms_of_alike(tensors: list[torch.Tensor]) -> list[float]:
-    """The 2-norms of tensors of one shape: stacked, 93 small ones cost a quarter of one by one."""
-    if len(tensors) == 1:
-        return [torch.linalg.vector_norm(tensors[0]).item()]
-    return torch.linalg.vector_norm(torch.stack(tensors).view(len(tensors), -1), dim=1).tolist()
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie in memory without gaps and without overlap, in any order."""
-    reach = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1:
-            if stride != reach:
-                return False
-            reach *= size
-    return True
-
-
-def _has_memory(tensor: torch.Tensor) -> bool:
-    """Whether the storage still covers the tensor: it may have been resized since, as FSDP does."""
-    held = tensor.untyped_storage().nbytes()
-    if held >= (tensor.storage_offset() + tensor.numel()) * tensor.itemsize or tensor.is_meta:
-        return True
-    pairs = zip(tensor.shape, tensor.stride(), strict=True)
-    reach = tensor.storage_offset() + 1 + sum((size - 1) * stride for size, stride in pairs)
-    return tensor.numel() == 0 or held >= reach * tensor.itemsize

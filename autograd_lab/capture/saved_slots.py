@@ -10,7 +10,8 @@ import torch
 
 from autograd_lab import torch_private
 
-from .shots import Shots, storage_of
+from .memory import storage_of, version_of
+from .shots import Shots
 from .tape import RawSlot, SlotFields
 
 __all__ = ["read_slots"]
@@ -60,10 +61,7 @@ def _read(
     if tensor.is_nested or (kind is not torch.Tensor and torch_private.has_own_dispatch(kind)):
         slots.append(RawSlot(name, dtype=tensor.dtype, tensor=row))
         return  # its sizes are its own affair: a NestedTensor has none
-    try:
-        version = tensor._version
-    except RuntimeError:  # an inference tensor has none
-        version = None
+    version = version_of(tensor)
     problem = _refusal(node, value_name, raw) if version else None
     storage = storage_of(tensor) or None
     nbytes = tensor.numel() * tensor.itemsize

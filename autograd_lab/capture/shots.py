@@ -23,8 +23,17 @@ import torch
 from autograd_lab import torch_private
 
 from .measures import Measures
+from .memory import is_torchs_own, share_memory, storage_of, version_of
 
-__all__ = ["GRADIENT", "IS_LEAF", "IS_PARAMETER", "REQUIRES_GRAD", "Shots", "storage_of"]
+__all__ = [
+    "GRADIENT",
+    "IS_LEAF",
+    "IS_PARAMETER",
+    "REQUIRES_GRAD",
+    "Shots",
+    "share_memory",
+    "storage_of",
+]
 
 LARGE_NBYTES = 100_000
 BATCH_NBYTES = 1_000_000
@@ -67,7 +76,7 @@ class Shots:
         """The last row of a tensor; a new one, without a measurement, at the first meeting."""
         row = self.find(tensor)
         if row is None:
-            row = self._new_row(tensor, _version(tensor), None, _flags(tensor))
+            row = self._new_row(tensor, version_of(tensor), None, _flags(tensor))
             self._unmeasured.add(row)
             self.measures.describe(row, tensor)
         return row
@@ -77,10 +86,7 @@ class Shots:
 
         flags  what the tensor is, where the caller knows it
         """
-        try:
-            version = tensor._version
-        except RuntimeError:  # an inference tensor has none
-            version = None
+        version = version_of(tensor)
         row = self._last.get(id(tensor))
         if row is None or self._refs[row]() is not tensor:
             row = self._new_row(tensor, version, None, _flags(tensor) if flags is None else flags)
@@ -125,12 +131,9 @@ class Shots:
         if (
             isinstance(base, torch.Tensor)
             and not self.may_be_wrapped
-            and tensor.layout is torch.strided
-            and base.layout is torch.strided
-            and tensor.numel() == base.numel()
-            and tensor.data_ptr() == base.data_ptr() != 0
             and (version := self.versions.get(source, 0)) is not None
-            and version == _version(tensor) == _version(base)
+            and version == version_of(tensor)
+            and share_memory(tensor, base)
             and not self._is_stale(source, tensor)
             and not (self.measures.keeps_values and tensor.numel() <= SMALL_NUMEL)
         ):
@@ -170,7 +173,7 @@ class Shots:
             or self._is_stale(row, tensor)
         ):
             return None
-        return row if self.versions.get(row, 0) == _version(tensor) else None
+        return row if self.versions.get(row, 0) == version_of(tensor) else None
 
     def before_writing(self, tensors: Iterable[torch.Tensor]) -> None:
         """Measure what lies in the memory of these, and trust its numbers no longer.
@@ -178,7 +181,7 @@ class Shots:
         They are about to be written; a write through `.data` changes a tensor and not its version.
         """
         written = list(tensors)
-        if not all(map(_is_torchs_own, written)):
+        if not all(map(is_torchs_own, written)):
             self.trust_nothing()
             return
         storages = set(map(storage_of, written))
@@ -222,7 +225,7 @@ class Shots:
             if (
                 tensor is not None
                 and row in self._unmeasured
-                and self.versions.get(row, 0) == _version(tensor)
+                and self.versions.get(row, 0) == version_of(tensor)
             ):
                 found.append(self.shoot(tensor))
         return found
@@ -271,28 +274,6 @@ class Shots:
         else:
             self._pending[row] = tensor.detach()
             self._pending_nbytes += tensor.numel() * tensor.itemsize
-
-
-def storage_of(tensor: torch.Tensor) -> int:
-    """The address of a tensor's memory; 0 where it has none of its own, as sparse and wrapped."""
-    if tensor.layout is not torch.strided:
-        return 0
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):
-        return 0
-
-
-def _is_torchs_own(tensor: torch.Tensor) -> bool:
-    """Whether nobody knows a tensor's memory by another address, as numpy or a process may."""
-    return storage_of(tensor) != 0 and tensor.untyped_storage().resizable()
-
-
-def _version(tensor: torch.Tensor) -> int | None:
-    try:
-        return tensor._version
-    except RuntimeError:  # an inference tensor has none
-        return None
 
 
 def _flags(tensor: torch.Tensor) -> int:

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -213,3 +214,41 @@ def test_memory_not_written_yet_warns_of_nothing(recwarn):
         bits.view(torch.float32).clone()
     assert rec.recording.events[-1].outputs[0].finite is False
     assert not recwarn
+
+
+def test_a_write_is_seen_through_another_view_of_numpys_memory():
+    held = np.ones(4, dtype=np.float32)
+    whole, part = torch.from_numpy(held), torch.from_numpy(held[1:])
+    with al.record(values="none") as rec:
+        part.clone()
+        whole.add_(1)
+        part.clone()
+    shots = [event.inputs for event in rec.recording.events]
+    assert [shots[0][0].norm, shots[2][0].norm] == pytest.approx([3**0.5, 12**0.5])
+
+
+def test_a_write_elsewhere_leaves_what_was_measured():
+    x, counter = torch.ones(4), torch.zeros(())
+    with al.record() as rec:
+        x.clone()
+        counter.add_(1)
+        x.clone()
+    inputs = [event.inputs for event in rec.recording.events]
+    assert [len(inputs[0]), len(inputs[2])] == [1, 0]
+
+
+def test_a_write_through_data_is_seen_by_the_tensor():
+    x = torch.ones(4)
+    with al.record(values="none") as rec:
+        x.clone()
+        x.data.mul_(3)
+        x.clone()
+    assert rec.recording.events[-1].inputs[0].norm == pytest.approx(6)
+
+
+@pytest.mark.parametrize("size", [4, 300], ids=["small", "large"])
+def test_norms_under_autocast_are_not_rounded(size):
+    x = torch.full((size, size), 1.001)
+    with torch.autocast("cpu", dtype=torch.bfloat16), al.record(values="none") as rec:
+        x.clone()
+    assert rec.recording.events[0].outputs[0].norm == pytest.approx(1.001 * size, rel=1e-5)
