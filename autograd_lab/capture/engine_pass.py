@@ -96,7 +96,8 @@ class Pass:
         if not self.keeps_graph:
             for node in self._ids:
                 node.metadata.pop(self.tape.node_key, None)
-                node.metadata.pop(self.tape.op_key, None)
+                if node.metadata.pop(self.tape.op_key, None) is not None:
+                    self.tape.mark_count -= 1
         failed_in, text, place = None, None, None
         if self.error is not None:
             failed_in, text = self._failed_node(), in_one_line(self.error)

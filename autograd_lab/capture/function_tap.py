@@ -222,7 +222,7 @@ class FunctionTap(TorchFunctionMode):
             )
         )
         if last_node is not None and node is not None:
-            node.metadata[tape.op_key] = number
+            tape.mark(node, number)
         if is_inplace:
             self._mark_base(outputs, before, number)
 
@@ -232,7 +232,7 @@ class FunctionTap(TorchFunctionMode):
             base = tensor._base if type(tensor) is torch.Tensor else None
             node = None if base is None else torch_private.node_that_made(base)
             if node is not None and torch_private.sequence_number_of(node) >= before:
-                node.metadata[self.tape.op_key] = number
+                self.tape.mark(node, number)
 
     def _meet_input(
         self, tensor: torch.Tensor, position: Position, frame: FrameType, fresh: Fresh

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,7 @@ from autograd_lab.recording import Recording
 from .assemble import assemble
 from .engine_tap import EngineTap
 from .function_tap import FunctionTap
+from .marks import take_off_marks
 from .places import place_of_error, user_frame
 from .tape import Tape, in_one_line
 
@@ -163,7 +165,16 @@ class Recorder:
         functions = FunctionTap(self._tape)
         engine = EngineTap(self._tape, functions)
         forget = self._tape.forget
-        for undo in (forget, forget, self._tape.finish, engine.stop, engine.stop, functions.stop):
+        unmark = partial(take_off_marks, self._tape)
+        for undo in (
+            forget,
+            forget,
+            unmark,
+            self._tape.finish,
+            engine.stop,
+            engine.stop,
+            functions.stop,
+        ):
             self._exit.callback(undo)  # twice, for an interrupt may come while one runs
         self._exit.callback(functions.stop)
         engine.start()

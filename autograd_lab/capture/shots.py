@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from weakref import ref
 
 import torch
@@ -146,6 +146,10 @@ class Shots:
                 self.measures.share(row, tensor, source)
             return row
         return self.shoot(tensor, flags)
+
+    def alive(self) -> Iterator[torch.Tensor]:
+        """The tensors that the program still holds."""
+        return (tensor for one in list(self._refs.values()) if (tensor := one()) is not None)
 
     def recognise(self, tensor: torch.Tensor, row: int) -> None:
         """Take a tensor for the one of `row`: torch made it anew, as it does for `.grad`."""

@@ -174,6 +174,7 @@ class Tape:
         self.made_in: dict[tuple[int, int], tuple[int, int]] = {}  # likewise
         number = next(_numbers)  # never an address: nodes keep the keys, and addresses come again
         self.node_key, self.op_key = f"autograd_lab.node.{number}", f"autograd_lab.op.{number}"
+        self.mark_count = 0  # nodes that have `op_key`
         self.not_seen: dict[str, str] = {}
         self.pass_count = 0
         self.has_retained = False
@@ -191,6 +192,11 @@ class Tape:
         except AttributeError:
             state = self._local.state = ThreadState(next(self._thread_numbers))
             return state
+
+    def mark(self, node: Any, op: int) -> None:  # noqa: ANN401 (a C++ class)
+        """Write on a node which call made it."""
+        self.mark_count += self.op_key not in node.metadata
+        node.metadata[self.op_key] = op
 
     def meet_parameters(self) -> None:
         """Name the parameters and buffers of the modules that were met.

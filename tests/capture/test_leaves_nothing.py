@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -485,3 +486,34 @@ def test_a_pass_that_could_not_be_watched_is_still_a_whole_one(name, monkeypatch
         (x * 2).sum().backward()
     cursor = al.Cursor(rec.recording)
     assert all(str(cursor.seek(step)) for step in range(len(cursor)))
+
+
+def nodes_below(tensor):
+    stack, seen = [tensor.grad_fn], set()
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack += [target for target, _ in node.next_functions]
+    return seen
+
+
+@pytest.mark.parametrize("end", ["no backward", "retained", "created graph", "freed", "raised"])
+def test_no_node_keeps_a_mark(end):
+    x = torch.ones(3, requires_grad=True)
+    kept = []
+    with pytest.raises(LookupError) if end == "raised" else nullcontext(), al.record():
+        y = (x * 2).tanh()
+        kept.append(y.sum())
+        if end == "retained":
+            kept[0].backward(retain_graph=True)
+        if end == "created graph":
+            (first,) = torch.autograd.grad(kept[0], x, create_graph=True)
+            kept.append((first * first).sum())
+        if end == "freed":
+            kept[0].backward()
+        if end == "raised":
+            raise LookupError
+    nodes = set().union(*map(nodes_below, kept))
+    assert len(nodes) >= 4
+    assert all(not node.metadata for node in nodes)
