@@ -217,9 +217,12 @@ class _Drawing:
 
     def _backward_edges(self) -> Iterator[PlacedEdge]:
         nodes = self.recording.nodes
+        of_lane: dict[int, list[Box]] = {}
+        for box in self.boxes:
+            of_lane.setdefault(box.lane, []).append(box)
         for lane in self.lanes[1:]:
             router = self._router(lane)
-            boxes = [box for box in self.boxes if box.lane == lane.index]
+            boxes = of_lane.get(lane.index, [])
             box_of = {node: box for box in boxes for node in box.nodes}
             for source in boxes:
                 targets = dict.fromkeys(

@@ -21,7 +21,7 @@ from .page_parts import (
     tables_section,
 )
 from .palette import DARK, LIGHT, css_variables
-from .passes import backward_passes, loss_words, parameters_with_grad
+from .passes import backward_passes, loss_words, losses_of, parameters_with_grad
 from .printable import printable
 from .recording_tables import problem_line
 from .recording_text import headline
@@ -112,8 +112,9 @@ def _tiles(recording: Recording) -> str:
     steps = sum(len(passed.runs) for passed in passes)
     cursor = Cursor(recording)
     saved = max(cursor.seek(step).saved_nbytes for step in range(len(cursor)))
-    loss = next((words for words in (loss_words(recording, one) for one in passes) if words), None)
-    name, _, value = loss.partition(" = ") if loss else ("", "", "")
+    losses = losses_of(recording, passes)
+    loss = next((losses[number] for number in sorted(losses)), "")
+    name, _, value = loss.partition(" = ")
     calls = len([op for op in recording.ops if op.nodes])
     problems = len(recording.problems)
     tiles = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autograd_lab.recording import (
@@ -27,6 +28,7 @@ __all__ = [
     "backward_passes",
     "first_grad",
     "loss_words",
+    "losses_of",
     "parameters_with_grad",
 ]
 
@@ -110,23 +112,31 @@ def first_grad(passed: BackwardPass) -> str:
 
 
 def loss_words(recording: Recording, passed: BackwardPass) -> str | None:
-    """The loss of a pass where a recorded call made it and its value is known.
+    """The loss of one pass, as losses_of has it."""
+    return losses_of(recording, [passed]).get(passed.started.pass_id)
+
+
+def losses_of(recording: Recording, passes: Iterable[BackwardPass]) -> dict[PassId, str]:
+    """The loss of each pass where a recorded call made it and its value is known.
 
     By its name, "loss = 2.303"; one without a name by the call that made it, "#7 sum = 2.303".
     """
-    if not passed.started.roots:
-        return None
-    root = passed.started.roots[0]
+    starts: dict[NodeId, list[PassId]] = {}
+    for passed in passes:
+        for root in passed.started.roots[:1]:
+            starts.setdefault(root, []).append(passed.started.pass_id)
+    losses: dict[PassId, str] = {}
     for step, event in enumerate(recording.events, 1):
-        if not isinstance(event, OpCalled):
+        if not isinstance(event, OpCalled) or not event.outputs:
             continue
         op = recording.op(event.op)
-        if op.nodes and root in op.nodes and event.outputs:
-            shown = amount(event.outputs[0])
-            if shown.startswith("= "):
-                name = recording.tensor(event.outputs[0].tensor).name or f"#{step} {op.name}"
-                return f"{name} {shown}"
-    return None
+        begun = [pass_id for node in op.nodes for pass_id in starts.get(node, ())]
+        shown = amount(event.outputs[0]) if begun else ""
+        if shown.startswith("= "):
+            name = recording.tensor(event.outputs[0].tensor).name or f"#{step} {op.name}"
+            for pass_id in begun:
+                losses.setdefault(pass_id, f"{name} {shown}")
+    return losses
 
 
 def parameters_with_grad(recording: Recording) -> set[TensorId]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograd_lab.recording import NodeId, OpId, PassId, Recording
 from autograd_lab.replay import GraphLayout, PlacedNode
 
-from .passes import BackwardPass, first_grad, loss_words
+from .passes import BackwardPass, first_grad, losses_of
 
 __all__ = ["PassStart", "Turn", "pass_starts", "turns_of"]
 
@@ -46,8 +46,9 @@ class Turn:
         return f"gradient starts at {self.start.gradient}"
 
 
-def pass_starts(recording: Recording, passes: Iterable[BackwardPass]) -> list[PassStart]:
+def pass_starts(recording: Recording, passes: Sequence[BackwardPass]) -> list[PassStart]:
     """What each pass starts from."""
+    losses = losses_of(recording, passes)
     return [
         PassStart(
             pass_id=passed.started.pass_id,
@@ -57,7 +58,7 @@ def pass_starts(recording: Recording, passes: Iterable[BackwardPass]) -> list[Pa
                 for root in passed.started.roots
                 if (maker := recording.node(root).made_by) is not None
             ),
-            loss=loss_words(recording, passed) or "",
+            loss=losses.get(passed.started.pass_id, ""),
             gradient=first_grad(passed),
         )
         for passed in passes
@@ -66,15 +67,19 @@ def pass_starts(recording: Recording, passes: Iterable[BackwardPass]) -> list[Pa
 
 def turns_of(layout: GraphLayout, starts: Sequence[PassStart]) -> list[Turn]:
     """The passes whose first node is drawn."""
-    lanes = {lane.pass_id: lane.index for lane in layout.lanes if lane.pass_id is not None}
+    lanes = {lane.index: lane.pass_id for lane in layout.lanes}
+    roots: dict[tuple[PassId | None, NodeId], int] = {}
+    makers: dict[OpId, int] = {}
+    for at, box in enumerate(layout.nodes):
+        for node in box.nodes:
+            roots.setdefault((lanes[box.lane], node), at)
+        for op in box.ops if box.lane == 0 else ():
+            makers.setdefault(op, at)
     found: list[Turn] = []
     for start in starts:
-        lane = lanes.get(start.pass_id)
-        own = (box for box in layout.nodes if box.lane == lane and lane is not None)
-        root = next((box for box in own if not start.roots.isdisjoint(box.nodes)), None)
-        if root is None:
-            continue
-        forward = (box for box in layout.nodes if box.lane == 0)
-        loss = next((box for box in forward if not start.makers.isdisjoint(box.ops)), None)
-        found.append(Turn(start=start, root=root, loss=loss))
+        drawn = [roots[start.pass_id, one] for one in start.roots if (start.pass_id, one) in roots]
+        made = [makers[one] for one in start.makers if one in makers]
+        if drawn:
+            loss = layout.nodes[min(made)] if made else None
+            found.append(Turn(start=start, root=layout.nodes[min(drawn)], loss=loss))
     return found
