@@ -16,8 +16,10 @@ LONGEST_LABEL = 30
 LABEL_CHARACTER = 7.0  # px, 12-px text
 SUBLABEL_CHARACTER = 7.4  # px, 12-px text of digits, wider than letters on average
 PADDING = 16.0
+LEAST_WIDTHS = {"op": 84.0, "leaf": 94.0}  # room for "norm 0.1235", "grad 1.235e-5" later on
 LEAST_WIDTH = 56.0
-LEAST_LEAF_WIDTH = 94.0  # room for what is not known yet: "grad 1.235e-5"
+GAINS, SHORT_LINE = ".grad +=", 18  # what is said of a leaf that accumulates, on one line if short
+GAINS_CHARACTER = 7.4  # px, bold
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -46,8 +48,7 @@ class Box:
 
     def __post_init__(self) -> None:
         text = max(LABEL_CHARACTER * len(self.label), SUBLABEL_CHARACTER * len(self.sublabel))
-        least = LEAST_LEAF_WIDTH if self.kind == "leaf" else LEAST_WIDTH
-        self.width = max(least, text + PADDING)
+        self.width = max(LEAST_WIDTHS.get(self.kind, LEAST_WIDTH), text + PADDING)
 
 
 def boxes_of(graph: CellGraph, recording: Recording) -> list[Box]:
@@ -118,7 +119,7 @@ def _backward_fold(number: int, cell: Cell, lane: int, recording: Recording) -> 
 def _node_box(
     number: int, lane: int, node: GradNode, recording: Recording, names: Mapping[TensorId, str]
 ) -> Box:
-    return Box(
+    box = Box(
         key=f"node:{node.id}@{lane}",
         kind="node",
         lane=lane,
@@ -127,6 +128,10 @@ def _node_box(
         sublabel=_node_place(recording, node, names),
         nodes=(node.id,),
     )
+    line = f"{box.sublabel}{GAINS}"
+    if node.leaf is not None and len(line) <= SHORT_LINE:
+        box.width = max(box.width, GAINS_CHARACTER * len(line) + PADDING)
+    return box
 
 
 def _stacked(recording: Recording, nodes: Sequence[NodeId]) -> Sequence[NodeId]:
@@ -176,11 +181,14 @@ def _node_place(recording: Recording, node: GradNode, names: Mapping[TensorId, s
     if node.leaf is not None:
         return _short_path(names[node.leaf])
     module = module_of(recording, node)
-    return _short_path(module) if module else _end_of(node.source.place if node.source else "")
+    if module:
+        return f"in {_short_path(module)}"
+    return _end_of(node.source.place if node.source else "")
 
 
 def _shape_text(shape: Sequence[int]) -> str:
-    return f"({', '.join(map(str, shape))})"
+    """A shape as torch writes it, and "scalar" for ()."""
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else "scalar"
 
 
 def _clipped(text: str, taken: int = 0) -> str:

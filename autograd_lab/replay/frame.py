@@ -53,6 +53,13 @@ class Frame:
         return self.history.passes[self.pass_id].waiting(self.index)
 
     @property
+    def ready(self) -> frozenset[NodeId]:
+        """Nodes of this pass that have all their gradients and have not started."""
+        if self.pass_id is None:
+            return frozenset()
+        return self.history.passes[self.pass_id].ready(self.index)
+
+    @property
     def saved_alive(self) -> tuple[SavedAlive, ...]:
         """Saved tensors that a backward may still need, in the order of saving."""
         return self.history.saved_alive(self.index)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,12 +79,22 @@ class PlacedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedEdge:
-    """A line through `points` from box to box, the way data ("forward") or gradient goes."""
+    """A line through `points` from box to box, the way data ("forward") or gradient goes.
+
+    times  how often it is gone: x * x takes x twice, and x gets two gradients; 1 beside a fold
+    """
 
     source: str
     target: str
     points: tuple[tuple[float, float], ...]
     kind: Literal["forward", "backward"]
+    times: int = 1
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The middle of its first leg: words on the line stand beside it."""
+        (x0, y0), (x1, y1) = self.points[:2]
+        return (x0 + x1) / 2, (y0 + y1) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -213,7 +224,7 @@ class _Drawing:
         for link in self.graph.links:
             source, target = box_of.get(link[0]), box_of.get(link[1])
             if source is not None and target is not None and link in self.graph.forward:
-                yield _edge(router, source, target, "forward")
+                yield _edge(router, source, target, "forward", self._times_taken(source, target))
 
     def _backward_edges(self) -> Iterator[PlacedEdge]:
         nodes = self.recording.nodes
@@ -225,15 +236,21 @@ class _Drawing:
             boxes = of_lane.get(lane.index, [])
             box_of = {node: box for box in boxes for node in box.nodes}
             for source in boxes:
-                targets = dict.fromkeys(
+                targets = Counter(
                     box_of.get(edge.node)
                     for node in source.nodes
                     for edge in nodes[node].edges
                     if edge is not None
                 )
-                for target in targets:
+                for target, times in targets.items():
                     if target is not None and target is not source:
-                        yield _edge(router, source, target, "backward")
+                        yield _edge(router, source, target, "backward", times)
+
+    def _times_taken(self, source: Box, target: Box) -> int:
+        """How often the calls of one box take what another holds or made."""
+        ops = self.recording.ops
+        given = {*source.tensors, *(tensor for op in source.ops for tensor in ops[op].outputs)}
+        return sum(tensor in given for op in target.ops for tensor in ops[op].inputs)
 
     def _router(self, lane: Lane) -> Router:
         return Router(
@@ -256,10 +273,15 @@ def _sizes(boxes: Sequence[Box], cell_count: int) -> tuple[list[int], list[float
 
 
 def _edge(
-    router: Router, source: Box, target: Box, kind: Literal["forward", "backward"]
+    router: Router, source: Box, target: Box, kind: Literal["forward", "backward"], times: int
 ) -> PlacedEdge:
-    points = router.route(source, target)
-    return PlacedEdge(source=source.key, target=target.key, points=points, kind=kind)
+    return PlacedEdge(
+        source=source.key,
+        target=target.key,
+        points=router.route(source, target),
+        kind=kind,
+        times=1 if "fold" in (source.kind, target.kind) else max(1, times),
+    )
 
 
 def _lanes(passes: Mapping[int, PassId], width: float) -> tuple[Lane, ...]:

@@ -27,7 +27,7 @@ class PassHistory:
     order     nodes in order of execution
     started   step at which a node received its gradients
     finished  (step, node) in order
-    arrivals  steps at which a node got a gradient: only nodes that get more than one
+    arrivals  steps at which a node got a gradient
     failed    it raised, or the recording ended inside it
     """
 
@@ -56,12 +56,22 @@ class PassHistory:
 
     def waiting(self, index: int) -> dict[NodeId, tuple[int, int]]:
         """Nodes that have got some but not all gradients at step `index`: (received, expected)."""
-        waits: dict[NodeId, tuple[int, int]] = {}
+        arrived = self._arrived(index)
+        return {node: counts for node, counts in arrived.items() if counts[0] < counts[1]}
+
+    def ready(self, index: int) -> frozenset[NodeId]:
+        """Nodes that have all their gradients at step `index` and have not started."""
+        arrived = self._arrived(index)
+        return frozenset(node for node, (received, of) in arrived.items() if received >= of)
+
+    def _arrived(self, index: int) -> dict[NodeId, tuple[int, int]]:
+        """(received, expected) of nodes that have some gradient and have not started."""
+        found: dict[NodeId, tuple[int, int]] = {}
         for node, steps in self.arrivals.items():
             received = bisect_left(steps, index + 1)
-            if 0 < received < self.expected[node] and self.started.get(node, index + 1) > index:
-                waits[node] = (received, self.expected[node])
-        return waits
+            if received and self.started.get(node, index + 1) > index:
+                found[node] = (received, self.expected[node])
+        return found
 
 
 def reachable_from(recording: Recording, roots: Iterable[NodeId]) -> set[NodeId]:
@@ -106,12 +116,8 @@ def _count_arrivals(recording: Recording, one: PassHistory) -> None:
     expected = Counter(one.event.roots)
     for node in reachable_from(recording, one.event.roots):
         expected.update(edge.node for edge in recording.nodes[node].edges if edge is not None)
-    several = {
-        node: count
-        for node, count in expected.items()
-        if count > 1 and (one.failed or node in one.started)
-    }
-    arrivals: dict[NodeId, list[int]] = {node: [] for node in several}
+    asked = {node: count for node, count in expected.items() if one.failed or node in one.started}
+    arrivals: dict[NodeId, list[int]] = {node: [] for node in asked}
     for root in one.event.roots:
         if root in arrivals:
             arrivals[root].append(one.step)
@@ -119,5 +125,5 @@ def _count_arrivals(recording: Recording, one: PassHistory) -> None:
         for edge in recording.nodes[node].edges:
             if edge is not None and edge.node in arrivals:
                 arrivals[edge.node].append(step)
-    one.expected.update(several)
+    one.expected.update(asked)
     one.arrivals.update(arrivals)

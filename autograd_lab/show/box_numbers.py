@@ -11,6 +11,7 @@ from .passes import NodeRun
 from .words import amount, is_bad
 
 __all__ = [
+    "GAINS",
     "bad_amount",
     "held_numbers",
     "leaf_numbers",
@@ -18,6 +19,8 @@ __all__ = [
     "op_numbers",
     "run_numbers",
 ]
+
+GAINS = ".grad +="
 
 
 def op_numbers(outputs: tuple[Snapshot, ...], ref: TensorRef, *, is_birth: bool) -> list[str]:
@@ -33,8 +36,8 @@ def op_numbers(outputs: tuple[Snapshot, ...], ref: TensorRef, *, is_birth: bool)
 
 
 def norm_numbers(number: str, *, word: str = "") -> list[str]:
-    """A norm, with as many words as there is room for: "grad norm 0.5", "norm 0.5", "0.5"."""
-    return [*([f"{word} norm {number}"] if word else []), f"norm {number}", number]
+    """A norm, with as many words as there is room for: "grad norm 0.5", "norm 0.5"."""
+    return [*([f"{word} norm {number}"] if word else []), f"norm {number}"]
 
 
 def held_numbers(
@@ -60,10 +63,17 @@ def leaf_numbers(ref: TensorRef, grad: Snapshot | None) -> list[str]:
     return choices
 
 
-def run_numbers(run: NodeRun | None, *, is_leaf: bool, is_birth: bool) -> list[str]:
-    """What a run of a node received, or where NaN or Inf begins; nothing without a run."""
+def run_numbers(
+    run: NodeRun | None, *, is_leaf: bool, is_birth: bool, has_gains: bool = False
+) -> list[str]:
+    """What a run of a node received, or where NaN or Inf begins; nothing without a run.
+
+    has_gains: the first line of the box says `.grad +=`.
+    """
     received = amount(run.received[0]) if run is not None and run.received else ""
     number = received.removeprefix("= ")
+    if has_gains:
+        return [received] if received != number or not number else norm_numbers(number)
     if is_leaf:
         return [f".grad += {number}".rstrip(), f"+= {number}".rstrip()]
     if run is None or not received:

@@ -32,6 +32,7 @@ class Status(Enum):
     DONE = "done"
     NOW = "now"
     WAITING = "waiting"
+    READY = "ready"
     FAILED = "failed"
     LATER = "later"
 
@@ -112,14 +113,17 @@ class BoxState:
             return Status.DONE
         if self.at_step and any((self.pass_of(box), node) in self._open for node in box.nodes):
             return Status.NOW
-        return Status.LATER if self.waiting(box) is None else Status.WAITING
+        if self.waiting(box) is not None:
+            return Status.WAITING
+        return Status.READY if self._is_ready(box) else Status.LATER
 
     def edge_status(self, edge: PlacedEdge) -> Status:
-        """An edge is drawn as done when what it comes from has run."""
-        source = self._boxes.get(edge.source)
-        if source is not None and self.status(source) not in (Status.DONE, Status.NOW):
-            return Status.LATER
-        return Status.DONE
+        """An edge is done when a call has taken the tensor, when a node has sent the gradient."""
+        if edge.kind == "forward":
+            is_done = self.status(self._boxes[edge.target]) in (Status.DONE, Status.NOW)
+        else:
+            is_done = self._has_run(self._boxes[edge.source])
+        return Status.DONE if is_done else Status.LATER
 
     def error(self, box: PlacedNode) -> str | None:
         """What a node of this box raised, in the pass of its lane."""
@@ -144,6 +148,12 @@ class BoxState:
         if self._frame is None or len(box.nodes) != 1 or self._frame.pass_id != self.pass_of(box):
             return None
         return self._frame.waiting.get(box.nodes[0])
+
+    def _is_ready(self, box: PlacedNode) -> bool:
+        """It has all its gradients and has not started."""
+        if self._frame is None or self._frame.pass_id != self.pass_of(box):
+            return False
+        return len(box.nodes) == 1 and box.nodes[0] in self._frame.ready
 
     def pass_of(self, box: PlacedNode) -> PassId | None:
         """The pass in whose lane a box stands."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograd_lab.recording import OpId, Recording, TensorId
 from autograd_lab.replay import PlacedNode
 
-from .box_numbers import bad_amount, leaf_numbers, op_numbers, run_numbers
+from .box_numbers import GAINS, bad_amount, leaf_numbers, op_numbers, run_numbers
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
 from .rules import formula_lines
@@ -13,10 +13,16 @@ from .text_width import first_fitting, fitted
 from .turns import Turn, pass_starts, turns_of
 from .words import Words, amount, amounts, is_bad
 
-__all__ = ["MONO", "PADDING", "BoxWords"]
+__all__ = ["PADDING", "BoxWords", "gains_label"]
 
 MONO = 7.23
 PADDING = 7.0
+
+
+def gains_label(box: PlacedNode) -> str:
+    """The first line of a node that accumulates: "w.grad +=", as far as that fits."""
+    names = (f"{box.sublabel}{GAINS}", box.sublabel)
+    return next((one for one in names if len(one) * MONO <= box.width - PADDING), box.label)
 
 
 class BoxWords:
@@ -37,6 +43,8 @@ class BoxWords:
         room = box.width - PADDING
         label = next((name for name in self._names(box) if len(name) * MONO <= room), box.label)
         sublabel = first_fitting([*self._numbers(box), box.sublabel], room)
+        if not sublabel and label.endswith(GAINS):
+            return label, ""  # it has the name already
         return label, sublabel or fitted(box.sublabel, room)
 
     def tip(self, box: PlacedNode) -> str:
@@ -62,7 +70,7 @@ class BoxWords:
             value = amount(self.state.values.get(box.tensors[0]))
             return [f"{box.label} {value}"] if value.startswith("= ") else []
         if box.kind == "node" and len(box.nodes) == 1:
-            return [] if self._leaf_of(box) is None else [box.sublabel]
+            return [] if self._leaf_of(box) is None else [gains_label(box)]
         return []
 
     def _leaf_of(self, box: PlacedNode) -> TensorId | None:
@@ -112,11 +120,13 @@ class BoxWords:
         runs = [run for run in self.state.runs_of(box) if run.step <= self.state.step]
         run = runs[0] if runs else None
         is_leaf = self._leaf_of(box) is not None
-        numbers = run_numbers(run, is_leaf=is_leaf, is_birth=self.state.is_birth(box))
-        module = self.recording.node(box.nodes[0]).module
-        if numbers or module is None:
-            return numbers
-        return [f"in {self.words.module(module)}"]
+        numbers = run_numbers(
+            run,
+            is_leaf=is_leaf,
+            is_birth=self.state.is_birth(box),
+            has_gains=is_leaf and gains_label(box).endswith(GAINS),
+        )
+        return numbers
 
     def _tip_line(self, box: PlacedNode) -> str:
         if box.kind == "op" and len(box.ops) == 1:
@@ -166,6 +176,7 @@ class BoxWords:
             Status.DONE: "",
             Status.NOW: "running now",
             Status.WAITING: "waits for more gradients",
+            Status.READY: "has all its gradients, runs soon",
             Status.FAILED: "",
             Status.LATER: "has not run yet",
         }

@@ -54,6 +54,9 @@ def frame_text(frame: Frame) -> str:
     lines.append(f"Done so far: {count(frame.ops_done, 'forward call')}{_done(frame)}")
     if frame.pass_id is not None:
         lines.append(f"Waiting: {_listed(waiting)}")
+    if frame.ready:
+        ready = [words.node_of(node) for node in sorted(frame.ready)]
+        lines.append(f"Ready to run: {_listed(ready)}")
     alive = f"{count(len(saved), 'tensor')}, {format_nbytes(frame.saved_nbytes)}" if saved else ""
     lines.append(f"Saved for backward: {alive}{f' ({_listed(saved)})' if saved else 'nothing'}")
     lines.append(f".grad{_since(frame)}: {_listed(grads)}")
@@ -62,8 +65,10 @@ def frame_text(frame: Frame) -> str:
 
 def step_line(frame: Frame, words: Words) -> str:
     """Where a frame stands and what just happened, in one line."""
-    title = event_words(frame.event, words) if frame.event is not None else "nothing has run yet"
-    return f"Step {frame.index} of {len(frame.recording.events)}, {frame.phase}: {title}"
+    place = f"Step {frame.index} of {len(frame.recording.events)}"
+    if frame.event is None:
+        return f"{place}: nothing has run yet"
+    return f"{place}, {frame.phase}: {event_words(frame.event, words)}"
 
 
 def cursor_text(cursor: Cursor) -> str:

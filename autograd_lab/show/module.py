@@ -27,6 +27,7 @@ SCRIPTS = (  # in this order; the last one has the export
     "code.js",
     "tools.js",
     "keys.js",
+    "sight.js",
     "stepper.js",
 )
 SHEETS = ("stepper.css",)

@@ -56,7 +56,9 @@ def runs(
     for passed in passes:
         pass_id = passed.started.pass_id
         history = histories[pass_id]
-        idle = [node for node in history.arrivals if node not in history.started]
+        idle = [
+            node for node, came in history.arrivals.items() if came and node not in history.started
+        ]
         for run in [*passed.runs, *(NodeRun(node=node, step=never) for node in idle)]:
             found.append(
                 {
@@ -178,8 +180,8 @@ def _run_text(
     is_leaf = recording.node(run.node).leaf is not None
     if not run.received:
         return ""
-    choices = run_numbers(run, is_leaf=is_leaf, is_birth=(pass_id, run.node) in bad.run_births)
-    if run.node in views.gaining:
-        received = amount(run.received[0])
-        choices = [received[2:]] if received.startswith("= ") else norm_numbers(received)
+    is_birth = (pass_id, run.node) in bad.run_births
+    choices = run_numbers(
+        run, is_leaf=is_leaf, is_birth=is_birth, has_gains=run.node in views.gaining
+    )
     return first_fitting(choices, views.node_rooms.get((pass_id, run.node), WIDE))

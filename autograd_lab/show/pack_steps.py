@@ -34,6 +34,8 @@ from .words import Words
 
 __all__ = ["PackSteps"]
 
+FREED = "freed: this pass keeps none (retain_graph=True would)"
+
 Panel = list[Any]  # head, numbers of cards or None, text or None
 
 
@@ -45,6 +47,7 @@ class PackSteps:
 
     def __init__(self, cursor: Cursor, words: Words, starts: dict[PassId, PassStart]) -> None:
         recording = self.recording = cursor.recording
+        self.passes = cursor.frame.history.passes
         self.words = words
         self.starts = starts
         self.cards = Cards(words)
@@ -93,7 +96,8 @@ class PackSteps:
             case NodeFinished():
                 node = self.recording.node(event.node)
                 received = self._received.get((event.pass_id, event.node), ())
-                panels = self._node(node, received, event.grad_inputs)
+                is_freed = self.passes[event.pass_id].frees
+                panels = self._node(node, received, event.grad_inputs, is_freed=is_freed)
                 return f"m{event.node}@{event.pass_id}", node.source, panels
             case GradAccumulated():
                 name = f"{self.words.tensor(event.leaf)}.grad"
@@ -139,20 +143,28 @@ class PackSteps:
         node: GradNode,
         received: tuple[Snapshot | None, ...],
         returned: tuple[Snapshot | None, ...] | None = None,
+        *,
+        is_freed: bool = False,
     ) -> list[Panel]:
+        """What a node received, by which rule, what it returned and what it keeps.
+
+        Torch's own lines come last: they are long.
+        """
         panels: list[Panel] = [["receives", self.cards.add_all(received), None]]
-        rule = "\n".join(["" if node.rule is None else node.rule, *formula_lines(node)])
-        panels += [["rule", None, rule]] if rule else []
+        panels += [["rule", None, node.rule]] if node.rule else []
         if returned and node.leaf is None:
             panels.append(
                 ["returns", self.cards.add_all(returned, self._targets(node, returned)), None]
             )
-        if node.saved:
+        if node.saved and is_freed:
+            panels.append(["saved", None, FREED])
+        elif node.saved:
             saved = [
                 self.cards.add_saved(slot, self._saved_value(slot.tensor)) for slot in node.saved
             ]
             panels.append(["saved", saved, None])
-        return panels
+        formula = "\n".join(formula_lines(node))
+        return [*panels, ["torch", None, formula]] if formula else panels
 
     def _saved_value(self, tensor: TensorId | None) -> Snapshot | None:
         return self._values.get(tensor) if tensor is not None else None

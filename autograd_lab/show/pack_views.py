@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -11,16 +10,13 @@ from autograd_lab.recording import NodeId, OpId, PassId, Recording, TensorId
 from autograd_lab.replay import GraphView, PlacedNode, layout_views
 
 from .bad_steps import BadSteps
-from .box_words import MONO, PADDING
-from .numbers import format_shape
-from .text_width import sans_width
+from .box_numbers import GAINS
+from .box_words import PADDING, gains_label
 from .turns import PassStart, turns_of
 from .words import Words
 
-__all__ = ["GAINS", "PackViews"]
+__all__ = ["PackViews"]
 
-GAINS = ".grad +="
-SHORT_SHAPE = re.compile(r"\((\d*)\)$")
 MOST_TWINS = 16  # of one call: above, each knows its call alone
 
 
@@ -83,6 +79,7 @@ class PackViews:
                     "to": place[edge.target],
                     "kind": edge.kind[0],
                     "points": [round(number) for point in edge.points for number in point],
+                    **({"times": edge.times} if edge.times > 1 else {}),
                 }
                 for edge in layout.edges
             ],
@@ -140,15 +137,13 @@ class PackViews:
         """What a box is; a node that accumulates is named by its leaf, as far as that fits."""
         if not self._is_accumulation(box):
             return box.label
-        names = (f"{box.sublabel}{GAINS}", box.sublabel)
-        return next((one for one in names if len(one) * MONO <= box.width - PADDING), box.label)
+        return gains_label(box)
 
     def _sub(self, box: PlacedNode) -> str:
         """What is known before anything ran: mostly a shape, written as everywhere else."""
         if self._is_accumulation(box):
             return ""
-        words = SHORT_SHAPE.sub(_shape, box.sublabel)
-        return words if sans_width(words) <= box.width - PADDING else box.sublabel
+        return box.sublabel
 
     def _note(self, box: PlacedNode) -> str:
         if box.kind not in ("leaf", "input"):
@@ -193,7 +188,3 @@ class PackViews:
             for at in together:
                 twins[at] += [other for other in known if other != at and other not in twins[at]]
         return twins
-
-
-def _shape(found: re.Match[str]) -> str:
-    return format_shape((int(found[1]),) if found[1] else ())

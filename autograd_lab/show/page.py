@@ -63,6 +63,7 @@ def page_html(recording: Recording, *, step: int = 0, hide: str = "") -> str:
     sections = [
         ("stepper", "Step through it", stepper),
         ("problems", "Problems", _problems(recording)),
+        ("numbers", "In numbers", _tiles(recording)),
         ("graph", "The graph", graph_section(recording)),
         ("flow", "How the gradient flows", flow_section(recording)),
         ("source", "Where it happened", source_section(recording)),
@@ -84,7 +85,7 @@ def page_html(recording: Recording, *, step: int = 0, hide: str = "") -> str:
         f"<title>{html.escape(title)}</title><style>{_css()}</style></head><body>"
         '<a class="skip" href="#main">Skip to the content</a>'
         f"<header><h1>{html.escape(title)}</h1>"
-        f'<p class="lead">{html.escape(_lead(recording))}</p>{_tiles(recording)}'
+        f'<p class="lead">{html.escape(_lead(recording))}</p>'
         f'<nav aria-label="Contents"><ul>{links}</ul></nav></header>'
         f'<main id="main">{bodies}</main>'
         "<footer><p>Made by autograd_lab from what PyTorch ran. Numbers are 2-norms where nothing "

@@ -67,7 +67,8 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
     height     in px; None takes about 60 % of the window
 
     `stepper.step` is the number of the step, 0 before anything; set it, observe it or jslink it
-    as with any ipywidget. Called, `stepper.step()`, it goes forward. Moves return the Frame.
+    as with any ipywidget. Called, `stepper.step()`, it goes forward. Moves return the Frame,
+    without values while these are hidden.
     Raises RecordingError for what is no Recording, such as a Recorder.
     """
 
@@ -91,7 +92,7 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
     ) -> None:
         self.recording = require_recording(recording, "Stepper")
         self._cursor = Cursor(recording)
-        self._hidden: Recording | None = None
+        self._hidden: Cursor | None = None
         self._owns_layout = "layout" not in traits
         super().__init__(hide=hide, height=height or 0, **traits)
         self._is_open = True
@@ -99,8 +100,8 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
 
     @property
     def frame(self) -> Frame:
-        """The picture at this step."""
-        return self._cursor.frame
+        """The picture at this step; without values while they are hidden."""
+        return self._shown().seek(self._cursor.frame.index)
 
     def go(self, index: int) -> Frame:
         """Go to step `index`; raises StepError that names the range and stays where it is."""
@@ -171,16 +172,15 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
 
     def __repr__(self) -> str:
         """Return the deterministic text of its state."""
-        frame = self.frame if not self.hide else Cursor(self._shown()).seek(self.step)
         fault = f"The view failed: {self.fault}" if self.fault else ""
         notes = (self.message, fault, undrawn(self.recording), "" if HAS_VIEW else NO_ANYWIDGET)
-        return stepper_text(frame, filter(None, notes), is_hidden=bool(self.hide))
+        return stepper_text(self.frame, filter(None, notes), is_hidden=bool(self.hide))
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         text, step = repr(self), int(self.step)
-        still = stepper_static(self._shown(), step, text)
+        still = stepper_static(self._shown().recording, step, text)
         data = {"text/plain": text, "text/html": still}
         if os.environ.get(STATIC, "") not in ("", "0"):
             return data, {}
@@ -193,20 +193,20 @@ class Stepper(AnyWidget):  # pyright: ignore[reportGeneralTypeIssues]
 
     def _moved(self, move: Callable[[Cursor], Frame]) -> Frame:
         """Let a move of the cursor move the views; a refusal is shown there too."""
+        self.message = ""
         try:
-            frame = move(self._cursor)
+            step = move(self._cursor).index
         except StepError as error:
             words = str(error).replace("cursor.seek(", "stepper.go(").replace("cursor", "Stepper")
             self.message = words
             raise type(error)(words, **error.facts) from None
-        self.message = ""
-        self.step = frame.index
-        return frame
+        self.step = step
+        return self.frame
 
-    def _shown(self) -> Recording:
-        """The recording as far as it is revealed."""
+    def _shown(self) -> Cursor:
+        """A cursor over the recording as far as it is revealed."""
         if not self.hide:
-            return self.recording
+            return self._cursor
         if self._hidden is None:
-            self._hidden = with_values_hidden(self.recording)
+            self._hidden = Cursor(with_values_hidden(self.recording))
         return self._hidden

@@ -47,6 +47,7 @@ def graph_svg(
         width,
         top,
         at_step=step is not None,
+        has_ready=any(state.status(box) is Status.READY for box in layout.nodes),
         has_later=any(state.status(box) is Status.LATER for box in layout.nodes),
         has_problem=any(map(state.is_bad, layout.nodes)),
         has_birth=any(map(state.is_birth, layout.nodes)),
@@ -115,7 +116,12 @@ def _edge(edge: PlacedEdge, state: BoxState) -> str:
     kind, head = f"e {colour}", f"h{colour}"
     if state.edge_status(edge) is Status.LATER:
         kind, head = "e later", "hl"
-    return f'<path class="{kind}" marker-end="url(#al-{head})" d="{_curve(edge.points)}"/>'
+    path = f'<path class="{kind}" marker-end="url(#al-{head})" d="{_curve(edge.points)}"/>'
+    if edge.times == 1:
+        return path
+    x, y = edge.middle
+    place = f'x="{x + 6:.1f}" y="{y + 4:.1f}"'
+    return f'{path}<text class="n {colour}" {place}>&#215;{edge.times}</text>'
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
@@ -174,6 +180,7 @@ def _box(box: PlacedNode, words: BoxWords) -> str:
         Status.FAILED: "",
         Status.NOW: " now",
         Status.WAITING: " wait",
+        Status.READY: " ready",
         Status.LATER: " later",
     }[status]
     label, sublabel = words.labels(box)

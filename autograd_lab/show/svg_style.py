@@ -33,6 +33,7 @@ STYLE = f"""
 .al-graph .c{{text-anchor:middle}}
 .al-graph .lane{{fill:var(--al-surface)}}
 .al-graph .e{{fill:none;stroke-width:1.6}}
+.al-graph .n{{font-weight:700;paint-order:stroke;stroke:var(--al-surface);stroke-width:4px}}
 .al-graph .tie{{fill:none;stroke:var(--al-line);stroke-width:1.6}}
 .al-graph .tie{{stroke-dasharray:1 5;stroke-linecap:round}}
 .al-graph rect.b{{stroke-width:1.6}}
@@ -55,6 +56,7 @@ STYLE = f"""
 .al-graph .r.now rect.b{{fill:var(--al-backward-now)}}
 .al-graph .now text{{fill:var(--al-on-now)}}
 .al-graph .wait rect.b{{stroke-dasharray:4 3;fill:var(--al-background)}}
+.al-graph .ready rect.b{{fill:var(--al-background);stroke-width:2.4}}
 .al-graph .later rect.b{{fill:var(--al-background);stroke:var(--al-later-stroke)}}
 .al-graph .later rect.b{{stroke-dasharray:4 3}}
 .al-graph .later text{{fill:var(--al-later-text)}}
@@ -107,6 +109,7 @@ def legend(
     top: float,
     *,
     at_step: bool,
+    has_ready: bool,
     has_later: bool,
     has_problem: bool,
     has_birth: bool,
@@ -115,6 +118,7 @@ def legend(
     """The legend, wrapped into lines that fit."""
     entries = [("f", "forward call ↓"), ("r", "backward node ↑"), ("t", "leaf and its .grad")]
     entries += STEP_LEGEND if at_step else []
+    entries += [("r ready", "ready to run")] if has_ready else []
     entries += [("later", "did not run")] if has_later and not at_step else []
     entries += [("p", "NaN or Inf")] if has_problem else []
     entries += [("p birth", "NaN or Inf begins")] if has_birth else []

@@ -192,7 +192,7 @@ def test_run_to_takes_names_and_globs(scalar, typed, reached):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("Tanh", "Nothing in this recording is called Tanh"),
+        ("Tanh", 'Nothing in this recording is called "Tanh". Names here: '),
         ("MulBakward", "Nearest names: MulBackward0"),
         ("first NaN or Inf", "No step of this recording has a NaN or an Inf"),
         ("", "Type a node, call, leaf or module"),
@@ -201,15 +201,85 @@ def test_run_to_takes_names_and_globs(scalar, typed, reached):
 def test_run_to_says_what_there_is_not(scalar, typed, words):
     scalar.get_by_role("combobox", name="Name of a node").fill(typed)
     button(scalar, "Run to").click()
-    expect(scalar.locator(".al-status")).to_contain_text(words)
+    expect(scalar.locator(".al-message")).to_contain_text(words)
+    expect(scalar.locator(".al-status")).to_contain_text("Step 0 of 11")
     assert step(scalar) == 0
+
+
+def test_find_says_what_there_is_not(scalar):
+    scalar.get_by_role("combobox", name="Name of a node").fill("MulBakward")
+    button(scalar, "Find").click()
+    expect(scalar.locator(".al-message")).to_have_text(
+        'No box is called "MulBakward". Nearest names: MulBackward0.'
+    )
+
+
+@pytest.mark.parametrize("leave", ["key", "click", "step"])
+def test_a_message_goes_with_the_next_key_click_or_step(scalar, leave):
+    button(scalar, "Run to").click()
+    expect(scalar.locator(".al-message")).to_be_visible()
+    if leave == "key":
+        press(scalar, "+")
+        expect(scalar.locator(".al-message")).to_have_text("Text size 115 %.")
+        press(scalar, "Shift")
+    elif leave == "click":
+        scalar.locator(".al-title").first.click()
+    else:
+        scalar.evaluate("() => model.set('step', 3)")
+    expect(scalar.locator(".al-message")).to_be_hidden()
+
+
+def test_what_can_do_nothing_says_so_before_it_is_pressed(open_stepper, scalar):
+    expect(button(scalar, "Next problem")).to_have_attribute("aria-disabled", "true")
+    nan = open_stepper(stepper_page(recordings.with_nan()))
+    expect(button(nan, "Next problem")).not_to_have_attribute("aria-disabled", "true")
+    button(nan, "End").click()
+    expect(button(nan, "Next problem")).to_have_attribute("aria-disabled", "true")
+
+
+def test_a_line_says_how_often_it_is_gone_and_is_solid_once_it_was(scalar):
+    times = scalar.locator(".al-times")
+    expect(times).to_have_text(["\u00d72", "\u00d72"])
+    expect(scalar.locator(".al-edge.al-f")).to_have_count(0)
+    press(scalar, "ArrowRight")
+    expect(times.first).to_have_class("al-times al-f")
+    scalar.evaluate("() => model.set('step', 6)")
+    expect(times.last).to_have_class("al-times al-later")
+    scalar.evaluate("() => model.set('step', 7)")
+    expect(times.last).to_have_class("al-times al-b")
+
+
+def test_a_node_with_all_its_gradients_is_ready(scalar):
+    scalar.evaluate("() => model.set('step', 6)")
+    box = scalar.locator(".al-box", has_text="x.grad +=")
+    expect(box).to_have_class(re.compile("al-waiting"))
+    expect(box.locator(".al-second")).to_have_text("1 of 3 gradients")
+    scalar.evaluate("() => model.set('step', 7)")
+    expect(box).to_have_class(re.compile("al-ready"))
+    expect(box.locator(".al-second")).to_have_text("3 of 3 gradients")
+    assert box.locator(".al-rect").evaluate("e => getComputedStyle(e).strokeDasharray") == "none"
+
+
+def test_the_whole_view_comes_in_sight_with_the_first_click_and_no_sooner(open_stepper):
+    page = stepper_page(recordings.scalar())
+    tab = open_stepper(page)
+    tab.set_viewport_size({"width": 1280, "height": 620})
+    tab.evaluate("() => { document.body.style.paddingTop = '400px'; scrollTo(0, 0); }")
+    hidden = (
+        "() => document.querySelector('.al-stepper').getBoundingClientRect().bottom > innerHeight"
+    )
+    tab.wait_for_timeout(200)
+    assert tab.evaluate(hidden)
+    button(tab, "Step").click()
+    tab.wait_for_function(hidden.replace("> innerHeight", "<= innerHeight + 1"))
+    assert step(tab) == 1
 
 
 def test_run_to_says_that_it_lies_behind(scalar):
     press(scalar, "End", "/")
     scalar.keyboard.type("mul")
     press(scalar, "Enter")
-    expect(scalar.locator(".al-status")).to_contain_text("No later step has mul")
+    expect(scalar.locator(".al-message")).to_contain_text('No later step has "mul"')
 
 
 def test_next_problem_goes_to_the_first_nan(open_stepper):
@@ -248,9 +318,9 @@ def test_python_moves_the_view_and_is_not_told_of_it(scalar):
     assert scalar.evaluate("() => model.sent") == []
 
 
-def test_a_message_of_python_stands_in_the_status_line(scalar):
+def test_a_message_of_python_stands_in_the_view(scalar):
     scalar.evaluate("() => model.set('message', 'No node is called Foo.')")
-    expect(scalar.locator(".al-status")).to_have_text("No node is called Foo.")
+    expect(scalar.locator(".al-message")).to_have_text("No node is called Foo.")
     press(scalar, "ArrowRight")
     expect(scalar.locator(".al-status")).to_contain_text("Step 1 of 11")
 

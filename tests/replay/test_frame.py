@@ -174,6 +174,9 @@ def test_a_node_waits_until_all_its_gradients_are_there():
     exp = build.node_of[x]
     waits = [frame_at(recording, i).waiting for i in range(len(recording.events) + 1)]
     assert [wait for wait in waits if wait] == [{exp: (1, 2)}] * 2
+    ready = [exp in frame_at(recording, i).ready for i in range(len(recording.events) + 1)]
+    starts = [i for i, one in enumerate(recording.events) if isinstance(one, NodeStarted)]
+    assert [i for i, is_ready in enumerate(ready) if is_ready] == [starts[3]]
 
 
 def test_an_edge_that_brings_none_counts_as_a_gradient_received():
@@ -381,7 +384,22 @@ def test_real_nodes_wait_only_while_gradients_are_missing(trained_twice):
     _, recording = trained_twice
     frames = [frame_at(recording, step) for step in range(len(recording.events) + 1)]
     assert all(received < expected for f in frames for received, expected in f.waiting.values())
-    assert frames[-1].waiting == {}
+    assert (frames[-1].waiting, frames[-1].ready) == ({}, frozenset())
+    for step, event in enumerate(recording.events, 1):
+        if isinstance(event, NodeStarted) and recording.nodes[event.node].id in frames[step].done:
+            assert event.node in frames[step - 1].ready
+
+
+@pytest.mark.parametrize("wanted", ["x", "w"])
+def test_a_node_that_a_pass_leaves_out_is_never_ready(wanted):
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        y = ((x * w).exp() * x * w).sum()
+        torch.autograd.grad(y, {"x": x, "w": w}[wanted])
+    frames = [frame_at(rec.recording, step) for step in range(len(rec.recording.events) + 1)]
+    ready = {node for frame in frames for node in frame.ready}
+    assert {rec.recording.nodes[node].leaf for node in ready} == {None}
+    assert frames[-1].ready == frozenset()
 
 
 def test_autograd_grad_leaves_nothing_waiting_and_no_grads():

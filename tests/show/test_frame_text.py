@@ -19,6 +19,7 @@ def test_a_frame_says_what_runs_by_which_rule_and_what_waits():
         "           3\n"
         "Done so far: 2 forward calls, 2 backward nodes of pass 1\n"
         "Waiting: none\n"
+        "Ready to run: x.grad +=\n"
         "Saved for backward: nothing\n"
         ".grad exists: none"
     )
@@ -56,7 +57,7 @@ def test_every_frame_of_every_recording_has_a_text(name):
     cursor = Cursor(recording)
     for step in range(0, len(cursor), max(len(cursor) // 40, 1)):
         text = describe(cursor.seek(step))
-        assert text.startswith(f"Step {step} of {len(recording.events)}, ")
+        assert text.startswith(f"Step {step} of {len(recording.events)}{', ' if step else ': '}")
 
 
 def test_the_plain_rule_stands_before_torchs_formula():

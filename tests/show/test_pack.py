@@ -11,6 +11,7 @@ import pytest
 
 from autograd_lab.errors import RecordingError
 from autograd_lab.recording import (
+    BackwardStarted,
     Detail,
     Histogram,
     OpCalled,
@@ -100,26 +101,44 @@ def test_a_node_shows_what_it_receives_its_rule_what_it_returns_and_keeps():
     packed = unpacked(recordings.scalar())
     assert [head for head, _, _ in packed["steps"]["panels"][7]] == [
         "receives",
-        "rule",
         "returns",
         "saved",
+        "torch",
     ]
-    assert panel(packed, 7, "rule") == "\nself: g * other\nother: g * self"
+    assert panel(packed, 7, "torch") == "self: g * other\nother: g * self"
     assert [card["name"] for card in panel(packed, 7, "returns")] == ["to x.grad +="] * 2
-    saved = panel(packed, 7, "saved")[0]
+    saved = panel(packed, 6, "saved")[0]
     assert (saved["name"], saved["lines"]) == ("self = x", ["4 bytes", "version 0"])
     assert saved["numbers"] == [["3"]]
 
 
-def test_the_plain_rule_comes_before_torchs_lines():
+def test_a_node_that_freed_its_tensors_says_so_and_one_that_keeps_them_shows_them():
+    base = recordings.scalar()
+    [started] = base.events_of(BackwardStarted)
+    retained = replace(started, retain_graph=True)
+    kept = replace(base, events=tuple(retained if one is started else one for one in base.events))
+    text = next(t for head, _, t in unpacked(base)["steps"]["panels"][7] if head == "saved")
+    assert text == "freed: this pass keeps none (retain_graph=True would)"
+    names = [card["name"] for card in panel(unpacked(kept), 7, "saved")]
+    assert names == ["self = x", "other = x"]
+
+
+def test_a_line_that_is_gone_twice_says_so():
+    drawing = unpacked(recordings.scalar())["views"][0]
+    named = [one["label"] for one in drawing["boxes"]]
+    times = {(named[e["from"]], named[e["to"]]): e.get("times", 1) for e in drawing["edges"]}
+    assert times["x", "mul"] == times["MulBackward0", "x.grad +="] == 2
+    assert times["x", "add"] == times["mul", "add"] == times["AddBackward0", "MulBackward0"] == 1
+
+
+def test_the_plain_rule_comes_first_and_torchs_lines_last():
     base = recordings.scalar()
     node = replace(base.nodes[1], rule="da = g * b, db = g * a")
     packed = unpacked(replace(base, nodes=(base.nodes[0], node, base.nodes[2])))
-    assert panel(packed, 6, "rule").splitlines() == [
-        "da = g * b, db = g * a",
-        "self: g * other",
-        "other: g * self",
-    ]
+    heads = [head for head, _, _ in packed["steps"]["panels"][7]]
+    assert heads == ["receives", "rule", "returns", "saved", "torch"]
+    assert panel(packed, 7, "rule") == "da = g * b, db = g * a"
+    assert panel(packed, 7, "torch").splitlines() == ["self: g * other", "other: g * self"]
 
 
 def test_an_accumulation_shows_before_added_and_after():

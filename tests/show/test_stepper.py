@@ -130,8 +130,17 @@ def test_hidden_values_read_question_marks_until_revealed():
     assert not re.search(r"\b[37]\b", hidden.replace("pass 1", "").partition("\n")[2])
     picture = re.search(r"svg\+xml;base64,([^\"]+)", stepper._repr_mimebundle_()[0]["text/html"])
     assert "3" not in re.findall(r">x( = 3)?<", base64.b64decode(picture[1]).decode())
+    for frame in (
+        stepper.frame,
+        stepper.go(9),
+        stepper.back(),
+        stepper.go(0),
+        stepper.run_until("mul"),
+    ):
+        assert not re.search(r"\b[37]\b", repr(frame).replace("pass 1", "").partition("\n")[2])
     stepper.reveal()
     assert repr(stepper) == f"Stepper at s{repr(stepper.frame)[1:]}"
+    assert stepper.go(9).event.added.norm == 7
 
 
 @pytest.mark.parametrize("hide", ["value", None, True])

@@ -35,7 +35,29 @@ def test_loss_first_gradient_and_values_stand_in_the_picture():
     assert "y = 12 · gradient starts at 1" in shown
     assert "x = 3" in shown
     assert "grad 7" in shown
-    assert ".grad += 7" in shown
+    assert shown[shown.index("x.grad +=") + 1] == "= 7"
+
+
+def test_a_line_that_is_gone_twice_says_so_and_one_to_a_fold_does_not():
+    assert words(drawn(recordings.scalar())).count("\u00d72") == 2
+    assert "\u00d72" not in words(drawn(recordings.scalar(), max_nodes=1))
+
+
+def test_lines_are_gone_when_a_call_has_taken_and_a_node_has_sent():
+    def gone(step):
+        paths = drawn(recordings.scalar(), step=step).iter(f"{NAMESPACE}path")
+        kinds = [path.get("class") for path in paths if path.get("marker-end")]
+        return kinds.count("e f"), kinds.count("e r")
+
+    assert [gone(step) for step in (0, 1, 2, 6, 7)] == [(0, 0), (1, 0), (3, 0), (3, 3), (3, 4)]
+
+
+def test_a_node_with_all_its_gradients_is_ready_not_waiting():
+    root = drawn(recordings.scalar(), step=7)
+    classes = [group.get("class") for group in root.iter(f"{NAMESPACE}g")]
+    assert "r ready" in classes
+    assert "ready to run" in words(root)
+    assert "has all its gradients, runs soon" in "".join(words(root, "title"))
 
 
 @pytest.mark.parametrize("norm", [3.581, 1.236e-5, 123.4, 0.01236])

@@ -1,7 +1,7 @@
 // @ts-check
 // Turns a box and a step into where it stands in time and what its second line says.
 
-/** @typedef {"later" | "waiting" | "now" | "done" | "failed"} Status */
+/** @typedef {"later" | "waiting" | "ready" | "now" | "done" | "failed"} Status */
 /** @typedef {{status: Status, line: string, bad: boolean, birth: boolean}} Shown */
 
 const FIRST_LETTER = 7.25; // px that a letter of a box takes: 12 px, monospace and bold
@@ -11,6 +11,7 @@ const SECOND_LETTER = 6.6; // in the other font, on average
 const STATUS_WORDS = {
   later: "has not run yet",
   waiting: "waits for more gradients",
+  ready: "has all its gradients, runs soon",
   now: "runs now",
   done: "done",
   failed: "raised",
@@ -61,8 +62,18 @@ function tellNodes(view, box, pass, step) {
   }
   const arrived = countUpTo(run.arrive, step);
   if (!arrived || (run.start && run.start <= step)) return { status, line: box.sub };
-  const words = `${arrived} of ${run.expect}`;
-  return { status: "waiting", line: isFitting(`${words} gradients`, box.w) ? `${words} gradients` : words };
+  if (run.expect === 1) return { status: "ready", line: box.sub };
+  const short = `${arrived} of ${run.expect}`;
+  const words = `${short} gradients`;
+  return { status: arrived < run.expect ? "waiting" : "ready", line: isFitting(words, box.w) ? words : short };
+}
+
+/** Whether a line has been gone along: a call took the tensor, a node sent the gradient. @param {View} view @param {Drawing} drawing @param {Edge} edge @param {number} step */
+function isGone(view, drawing, edge, step) {
+  const source = drawing.boxes[edge.from];
+  const pass = drawing.lanes[source.lane].pass;
+  if (!pass) return /^(now|done)$/.test(tellCalls(view, drawing.boxes[edge.to], step).status);
+  return runsOf(view, source, pass, step).filter((run) => run.finish && run.finish <= step).length === source.nodes.length;
 }
 
 /** The newest run of each node in a pass. @param {View} view @param {Box} box @param {number} pass @param {number} step @returns {Run[]} */

@@ -11,7 +11,8 @@ const BADGES = {
 
 /** @typedef {{left: number, top: number, right: number, bottom: number}} Area */
 /** @typedef {{group: SVGGElement, second: SVGTextElement, first: SVGTextElement, tip: SVGTitleElement, face: string}} DrawnBox */
-/** @typedef {{boxes: Map<number, DrawnBox>, edges: Map<number, SVGPathElement>, boxAreas: Float64Array, edgeAreas: Float64Array,
+/** @typedef {{group: SVGGElement, path: SVGPathElement, times: SVGTextElement | null, kind: string}} DrawnEdge */
+/** @typedef {{boxes: Map<number, DrawnBox>, edges: Map<number, DrawnEdge>, boxAreas: Float64Array, edgeAreas: Float64Array,
  *   turns: {turn: Turn, path: SVGPathElement | null, text: SVGTextElement}[], edgeLayer: SVGGElement, boxLayer: SVGGElement}} Scene */
 
 /** The fixed parts of a drawing, and empty layers for its boxes and lines. @param {View} view @param {Drawing} drawing @param {SVGSVGElement} svg @returns {Scene} */
@@ -93,11 +94,11 @@ function cullScene(view, drawing, scene, areas, kept) {
     areas,
     new Set(),
     (at) => {
-      const path = createSvg("path", { d: curve(drawing.edges[at].points) });
-      scene.edgeLayer.append(path);
-      return path;
+      const line = drawEdge(drawing.edges[at]);
+      scene.edgeLayer.append(line.group);
+      return line;
     },
-    (path) => path.remove(),
+    (line) => line.group.remove(),
   );
   cull(
     scene.boxAreas,
@@ -135,6 +136,17 @@ function cull(places, drawn, areas, kept, add, remove) {
       drawn.delete(at);
     }
   }
+}
+
+/** A line, and beside its first leg how often it is gone. @param {Edge} edge @returns {DrawnEdge} */
+function drawEdge({ points, times }) {
+  const path = createSvg("path", { d: curve(points) });
+  const group = createSvg("g", {}, path);
+  if (!times) return { group, path, times: null, kind: "" };
+  const [x0, y0, x1, y1] = points;
+  const text = createSvg("text", { x: (x0 + x1) / 2 + 6, y: (y0 + y1) / 2 + 4 }, `×${times}`);
+  group.append(text);
+  return { group, path, times: text, kind: "" };
 }
 
 /** Lines leave and reach boxes straight: vertical tangents at every point. @param {number[]} points */
@@ -209,15 +221,14 @@ function paintBox(view, drawing, drawn, at, mark) {
   }
 }
 
-/** @param {View} view @param {Drawing} drawing @param {SVGPathElement} path @param {number} at */
-function paintEdge(view, drawing, path, at) {
+/** @param {View} view @param {Drawing} drawing @param {DrawnEdge} line @param {number} at */
+function paintEdge(view, drawing, line, at) {
   const edge = drawing.edges[at];
-  const { status } = showBox(view, drawing, drawing.boxes[edge.from], view.step);
-  const kind = status === "done" || status === "now" ? edge.kind : "later";
-  const classes = `al-edge al-${kind}`;
-  if (path.getAttribute("class") === classes) return;
-  path.setAttribute("class", classes);
-  path.setAttribute("marker-end", `url(#al-head-${kind}-${view.id})`);
+  const kind = isGone(view, drawing, edge, view.step) ? edge.kind : "later";
+  if (line.kind === kind) return;
+  line.kind = kind;
+  setAll(line.path, { class: `al-edge al-${kind}`, "marker-end": `url(#al-head-${kind}-${view.id})` });
+  line.times?.setAttribute("class", `al-times al-${kind}`);
 }
 
 /** The way from the loss to the first node of a pass, with both numbers. @param {Drawing} drawing @param {Turn} turn */

@@ -1,6 +1,6 @@
 // @ts-check
 // The Stepper's view, as functions. Python joins the files into one ES module, in this order:
-//   elements pack search boxes drawing camera graph timeline inspector cards code tools keys stepper
+//   elements pack search boxes drawing camera graph timeline inspector cards code tools keys sight stepper
 // They share one scope, so none imports another; the last one exports. No build step, no dependency.
 // What a user's program named goes into the page as text (append, setAttribute), never as HTML.
 

@@ -57,7 +57,7 @@ function buildGraph(view) {
       const marks = [at === current && "al-current", twins.has(at) && "al-twin", at === picked && "al-picked"];
       paintBox(view, drawing(), drawn, at, marks.filter(Boolean).join(" "));
     }
-    for (const [at, path] of scene.edges) paintEdge(view, drawing(), path, at);
+    for (const [at, line] of scene.edges) paintEdge(view, drawing(), line, at);
     placeHeads();
     const outButton = zooms.firstElementChild;
     if (outButton instanceof HTMLButtonElement) outButton.disabled = camera.zoom <= LEAST_ZOOM;
@@ -136,7 +136,7 @@ function buildGraph(view) {
     if (box.opens !== undefined) return show(box.opens);
     const next = nextIn(stepsOfBox(view, drawing(), box), view.step);
     if (next !== undefined) return view.go(next);
-    view.say(`${box.label} has no step of its own${box.note ? `: ${box.note}` : ""}.`);
+    view.say(`"${box.label}" has no step of its own${box.note ? `: ${box.note}` : ""}.`);
   }
 
   /** @param {number} at */
@@ -172,10 +172,13 @@ function buildGraph(view) {
       if (!text) return view.say("Type a part of a name to find its box.");
       const here = findBox(drawing(), text, picked + 1);
       const where = here >= 0 ? shown : pack.views.findIndex((one) => findBox(one, text, 0) >= 0);
-      if (where < 0) return view.say(`No box is called ${text}.`);
+      if (where < 0) {
+        const labels = new Set(pack.views.flatMap((one) => one.boxes.map((box) => box.label)));
+        return view.say(`No box is called "${text}".${nearest(text, [...labels])}`);
+      }
       if (where !== shown) show(where);
       pick(here >= 0 ? here : findBox(drawing(), text, 0));
-      view.say(`Found ${drawing().boxes[picked].label}. Find again goes to the next one.`);
+      view.say(`Found "${drawing().boxes[picked].label}". Find again goes to the next one.`);
     },
     enter() {
       const at = picked >= 0 ? picked : boxAt(view, drawing(), view.step);
@@ -209,7 +212,8 @@ function buildLegend(pack) {
     ["al-node al-done", "backward node ↑", true],
     ["al-leaf al-done", "leaf and its .grad", true],
     ["al-node al-now", "runs now", true],
-    ["al-node al-waiting", "waits for more", true],
+    ["al-node al-waiting", "waits for more", pack.runs.some((run) => run.expect > 1)],
+    ["al-node al-ready", "ready to run", true],
     ["al-node al-later", "not yet run", true],
     ["al-op al-done al-fold", "folded: click opens", boxes.some((box) => box.opens !== undefined)],
     ["al-op al-done al-bad", "NaN or Inf", boxes.some((box) => box.bad !== undefined)],

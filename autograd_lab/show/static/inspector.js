@@ -9,10 +9,13 @@ const HEADS = {
   rule: "Rule",
   returns: "Returns",
   saved: "Saved tensors",
+  torch: "Rule in torch",
   before: "Before",
   added: "Added",
   after: "After",
 };
+
+const IN_SYMBOLS = new Set(["rule", "torch"]); // their numbers are no values of this run
 
 /** @param {View} view @returns {Part & {recolour: () => void}} */
 function buildInspector(view) {
@@ -41,11 +44,11 @@ function buildInspector(view) {
       panel.append(
         ...text
           .split("\n")
-          .map((line, at) =>
+          .map((line) =>
             create(
               "p",
-              { class: head === "rule" && at ? "al-formula" : "al-words" },
-              view.hidden && head !== "rule" ? masked(line) : line,
+              { class: head === "torch" ? "al-formula" : "al-words" },
+              view.hidden && !IN_SYMBOLS.has(head) ? masked(line) : line,
             ),
           ),
       );
@@ -83,6 +86,6 @@ function buildInspector(view) {
 /** @param {View} view */
 function emptyWords(view) {
   if (!view.last) return "This recording has no steps.";
-  if (!view.step) return "Press → or Step. Each step is one thing that PyTorch did; ? lists the keys.";
+  if (!view.step) return "Press Step. After a click in here the keys → and ← do the same, and ? lists the others. Each step is one thing that PyTorch did.";
   return "This step carries no numbers.";
 }

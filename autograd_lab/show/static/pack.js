@@ -9,7 +9,7 @@
  * @typedef {{kind: "op" | "node" | "leaf" | "input" | "fold", lane: number, x: number, y: number, w: number, h: number,
  *   label: string, sub: string, tip: string, ops: number[], nodes: number[], tensors: number[], twins: number[],
  *   opens?: number, bad?: number, birth?: number, note?: string}} Box
- * @typedef {{from: number, to: number, kind: "f" | "b", points: number[]}} Edge
+ * @typedef {{from: number, to: number, kind: "f" | "b", points: number[], times?: number}} Edge
  * @typedef {{from: number, to: number, loss: string, gradient: string, pass: number}} Turn
  * @typedef {{title: string, x: number, width: number, pass: number}} Lane
  * @typedef {{title: string, parent: number, width: number, height: number, lanes: Lane[], boxes: Box[], edges: Edge[],

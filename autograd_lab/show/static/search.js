@@ -64,21 +64,21 @@ function runTo(view, wanted) {
   const found = stepsNamed(view.pack, wanted);
   const next = found.find((step) => step > view.step);
   if (next !== undefined) return view.go(next);
-  if (found.length) return view.say(`No later step has ${wanted}: it was last at step ${found.at(-1)}. Go back first.`);
+  if (found.length) return view.say(`No later step has "${wanted}": it was last at step ${found.at(-1)}. Go back first.`);
   if (wanted.toLowerCase() === FIRST_NONFINITE.toLowerCase())
     return view.say("No step of this recording has a NaN or an Inf.");
-  const like = nearNames(wanted, [...view.pack.names, ...view.pack.modules]);
-  view.say(`Nothing in this recording is called ${wanted}.${like.length ? ` Nearest names: ${like.join(", ")}.` : ""}`);
+  const like = nearest(wanted, [...view.pack.names, ...view.pack.modules]);
+  view.say(`Nothing in this recording is called "${wanted}".${like}`);
 }
 
-/** Names that hold the text, or share its beginning. @param {string} wanted @param {string[]} names */
-function nearNames(wanted, names) {
+/** A sentence with names that hold the text, or its beginning; else with some that there are. @param {string} wanted @param {string[]} names */
+function nearest(wanted, names) {
   const text = wanted.toLowerCase().replaceAll(/[*?]/g, "");
   for (let length = text.length; length >= 2; length--) {
     const found = names.filter((name) => name.toLowerCase().includes(text.slice(0, length)));
-    if (found.length) return found.slice(0, 5);
+    if (found.length) return ` Nearest names: ${found.slice(0, 5).join(", ")}.`;
   }
-  return [];
+  return names.length ? ` Names here: ${names.filter(Boolean).slice(0, 5).join(", ")}.` : "";
 }
 
 /** The place of the first box, from a place on, whose words hold a text. @param {Drawing} drawing @param {string} text @param {number} from */

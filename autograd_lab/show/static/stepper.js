@@ -59,6 +59,7 @@ function showPack(model, el, root, pack, end) {
     say,
   };
   const status = create("div", { class: "al-status", role: "status", "aria-live": "polite" });
+  const message = create("div", { class: "al-message", role: "status", "aria-live": "polite", hidden: true });
   const hasGraph = !pack.empty && pack.views.length > 0 && pack.views[0].boxes.length > 0;
   const graph = hasGraph ? buildGraph(view) : null;
   const instead = create("p", { class: "al-words al-instead" }, pack.empty ?? "There is no graph to draw.");
@@ -79,6 +80,7 @@ function showPack(model, el, root, pack, end) {
     create(
       "div",
       { class: "al-main" },
+      message,
       graph ? graph.element : instead,
       create("div", { class: "al-side" }, inspector.element, code.element),
     ),
@@ -86,6 +88,8 @@ function showPack(model, el, root, pack, end) {
     grip,
     helpPanel,
   );
+  for (const kind of ["keydown", "pointerdown"]) view.listen(root, kind, hush, { capture: true });
+  listenToVisits(view);
   listenToKeys(view, keys);
   listenToModel();
   listenToTheme(view, inspector.recolour);
@@ -110,9 +114,11 @@ function showPack(model, el, root, pack, end) {
   function arrange() {
     if (!root.clientWidth) return;
     root.classList.toggle("al-wide-view", root.clientWidth >= 900);
+    measureRoom(root);
     if (!isShown) {
       isShown = true;
       graph?.show(0);
+      if (hasJustRun(root)) bringInSight(root);
     }
     graph?.arrange();
     timeline.arrange();
@@ -124,6 +130,7 @@ function showPack(model, el, root, pack, end) {
     const next = clamp(step, 0, last);
     if (next === view.step) return;
     view.step = next;
+    hush();
     if (isShown) paint();
     if (!isOwn) return;
     model.set("step", next);
@@ -133,16 +140,19 @@ function showPack(model, el, root, pack, end) {
   function paint() {
     const text = pack.steps.text[view.step] ?? "";
     setText(status, view.hidden ? masked(text) : text);
-    status.classList.remove("al-said");
     for (const part of parts) part.paint();
     el.dataset.step = String(view.step);
     el.dataset.painted = String(performance.now());
   }
 
-  /** @param {string} words */
+  /** Says something until the next step, key or click. @param {string} words */
   function say(words) {
-    setText(status, words);
-    status.classList.add("al-said");
+    setText(message, words);
+    message.hidden = !words;
+  }
+
+  function hush() {
+    if (!message.hidden) say("");
   }
 
   function reveal() {
@@ -186,7 +196,7 @@ function showPack(model, el, root, pack, end) {
       paint();
     });
     const showMessage = guarded(() => {
-      if (model.get("message")) say(String(model.get("message")));
+      say(String(model.get("message") ?? ""));
     });
     const resize = () => root.style.setProperty("--al-height", model.get("height") ? `${model.get("height")}px` : "");
     /** @type {[string, () => void][]} */

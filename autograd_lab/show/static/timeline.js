@@ -77,7 +77,7 @@ function buildTimeline(view) {
       if (input.value !== String(view.step)) input.value = String(view.step);
       input.setAttribute("aria-valuetext", view.hidden ? masked(text) : text);
       reached.style.clipPath = `inset(0 ${100 - (100 * view.step) / Math.max(1, last)}% 0 0)`;
-      setText(place, `${view.step} / ${last}`);
+      setText(place, last ? `${view.step} / ${last}` : "");
     },
     arrange() {
       const width = strip.clientWidth;

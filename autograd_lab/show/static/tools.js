@@ -35,7 +35,6 @@ function buildMoves(view) {
     view.go(next ? next.first : view.last);
   };
   const nextProblem = () => {
-    const problems = view.pack.marks.filter((mark) => mark.kind === "nonfinite" || mark.kind === "problem");
     const next = problems.find((mark) => mark.step > view.step);
     if (next) view.go(next.step);
     else
@@ -58,7 +57,8 @@ function buildMoves(view) {
   const buttons = faces.map(([name, words, does, key, press]) =>
     createButton(view, { icon: name, words, does, key }, press),
   );
-  const [restart, back, step, playButton, phase, , end] = buttons;
+  const [restart, back, step, playButton, phase, problem, end] = buttons;
+  const problems = view.pack.marks.filter((mark) => mark.kind === "nonfinite" || mark.kind === "problem");
   step.classList.add("al-primary");
   playButton.setAttribute("aria-pressed", "false");
   playButton.after(speed);
@@ -81,6 +81,8 @@ function buildMoves(view) {
     paint() {
       setDisabled([restart, back], view.step <= 0);
       setDisabled([step, phase, end], view.step >= view.last);
+      setDisabled([playButton], !view.last);
+      setDisabled([problem], !problems.some((mark) => mark.step > view.step));
     },
   };
 }
