@@ -19,7 +19,7 @@ __all__ = ["framed_stepper", "stepper_html"]
 HOST = "al-stepper-host"
 DATA = "al-stepper-data"
 TITLE = "Autograd stepper"
-FRAME_HEIGHT, FRAME_EXTRA = 600, 32  # the Stepper's own, and room around it
+FRAME_HEIGHT, FRAME_EXTRA = 600, 4  # the Stepper's own, and its rim
 NO_SCRIPT = "The Stepper needs JavaScript, which is off here."
 # `model` is what anywidget's is to the view: a change tells those who listen.
 START = """

@@ -56,6 +56,41 @@ def test_keys_step_in_command_mode_and_kernel_and_view_agree(tab):
     assert root["x"] + root["width"] <= panel["x"] + panel["width"]
 
 
+def test_larger_text_is_larger_in_the_source_and_the_list_of_keys_too(tab):
+    view = tab.get_by_role("group", name="Autograd stepper")
+    view.focus()
+
+    def size(selector):
+        tab.wait_for_timeout(50)
+        found = view.locator(selector).first
+        return found.evaluate("element => parseFloat(getComputedStyle(element).fontSize)")
+
+    tab.keyboard.press("?")
+    usual = {part: size(part) for part in (".al-line code", ".al-help kbd", ".al-button")}
+    tab.keyboard.press("Escape")
+    for _ in range(3):
+        tab.keyboard.press("+")
+    tab.keyboard.press("?")
+    assert {part: size(part) / usual[part] for part in usual} == pytest.approx(
+        dict.fromkeys(usual, 1.5), rel=0.03
+    )
+
+
+def test_a_cell_that_was_just_run_shows_the_whole_view_and_leaves_the_focus_alone(tab):
+    tab.locator(".jp-CodeCell").nth(0).locator(".jp-InputArea-editor").click()
+    tab.keyboard.press("Shift+Enter")
+    tab.wait_for_function(lab.IDLE)
+    view = tab.get_by_role("group", name="Autograd stepper")
+    expect(view.locator(".al-place")).to_have_text("0 / 11")
+    window = tab.locator(".jp-WindowedPanel-outer").bounding_box()
+    tab.wait_for_function(
+        "([top, bottom]) => { const { y, height } = document.querySelector('.al-stepper')"
+        ".getBoundingClientRect(); return y >= top - 1 && y + height <= bottom + 1; }",
+        arg=[window["y"], window["y"] + window["height"]],
+    )
+    assert tab.evaluate("() => document.activeElement.closest('.al-stepper') === null")
+
+
 def test_a_reload_keeps_the_step_and_the_theme_is_followed(tab):
     view = tab.get_by_role("group", name="Autograd stepper")
     view.focus()
