@@ -34,6 +34,7 @@ lint: .venv/ready-dev
 
 bench: .venv/ready-bench
 	.venv/bin/python -m benchmarks
+	.venv/bin/python -m benchmarks.stepper_in_lab
 
 notebooks: .venv/ready-test
 	.venv/bin/python notebooks/build.py build
