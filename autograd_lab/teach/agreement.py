@@ -18,7 +18,7 @@ from autograd_lab.teach import kinds
 from autograd_lab.teach.closeness import close_places, to_tensor
 from autograd_lab.teach.mistakes import mistake
 
-__all__ = ["difference", "is_blank"]
+__all__ = ["common_mistake", "difference", "is_blank", "wrong_shape"]
 
 _NOT_FINITE = (
     ("NaN (not a number)", torch.isnan, "look for 0/0, inf - inf, sqrt or log of less than 0"),
@@ -53,9 +53,27 @@ def difference(mine: object, right: object, *, tol: float, names: object = None)
             return None
         place, words = found[0]
         only = "the rest is right" if len(found) == 1 and place.path else None
-        return "; ".join(filter(None, (words, only, _mistake_of_all(mine, right))))
+        return "; ".join(filter(None, (words, only, common_mistake(mine, right))))
     except Exception as error:  # an answer is anything at all: a check never raises because of it
         return f"your answer can't be compared ({type(error).__name__})"
+
+
+def wrong_shape(mine: object, right: object, *, names: object = None) -> str | None:
+    """Say which shape a tensor has in place of which, or return None for all other answers."""
+    if not isinstance(mine, torch.Tensor | np.ndarray) or not isinstance(right, torch.Tensor):
+        return None
+    ours = torch.empty(mine.shape, device="meta")
+    return None if ours.shape == right.shape else _shapes_differ(ours, right, _Place(names))
+
+
+def common_mistake(mine: object, right: object) -> str | None:
+    """The one mistake that explains all numbers together, also those of a tuple of numbers."""
+    try:
+        ours, theirs = to_tensor(mine), to_tensor(right)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError):
+        return None
+    is_sequence = isinstance(right, (tuple, list))
+    return None if is_sequence and ours.shape != theirs.shape else mistake(ours, theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +175,7 @@ def _numbers_differ(mine: object, right: object, tol: float, place: _Place) -> s
     except (RuntimeError, ValueError):  # numbers, but of no one shape
         return f"the rows of {place} have different lengths; expected {kinds.expected(right)}"
     if a.shape != b.shape:
-        has = "has" if a.ndim else "is"
-        return f"{place} {has} {kinds.shape(a)}; expected {kinds.shape(b)}"
+        return _shapes_differ(a, b, place)
     if a.dtype is torch.bool and b.dtype is not torch.bool:
         return f"{place} holds True and False; expected numbers; .float() makes 1 and 0 of them"
     if b.dtype is torch.bool and a.dtype is not torch.bool:
@@ -177,6 +194,11 @@ def _numbers_differ(mine: object, right: object, tol: float, place: _Place) -> s
     return f"{int(wrong.sum())} of {wrong.numel()} numbers differ in {place}"
 
 
+def _shapes_differ(ours: torch.Tensor, theirs: torch.Tensor, place: _Place) -> str:
+    has = "has" if ours.ndim else "is"
+    return f"{place} {has} {kinds.shape(ours)}; expected {kinds.shape(theirs)}"
+
+
 def _no_number(mine: object, right: object, place: _Place) -> str | None:
     """Words where a value, or a part of a list of values, is no number at all."""
     if isinstance(mine, (list, tuple)):
@@ -192,16 +214,6 @@ def _no_number(mine: object, right: object, place: _Place) -> str | None:
     if is_flag or not has_numbers or has_other_things:
         return _wrong_kind(mine, right, place)
     return None
-
-
-def _mistake_of_all(mine: object, right: object) -> str | None:
-    """The one mistake that explains all numbers together, also those of a tuple of numbers."""
-    try:
-        ours, theirs = to_tensor(mine), to_tensor(right)
-    except (TypeError, ValueError, RuntimeError, NotImplementedError):
-        return None
-    is_sequence = isinstance(right, (tuple, list))
-    return None if is_sequence and ours.shape != theirs.shape else mistake(ours, theirs)
 
 
 def _is_truth_value(value: object) -> bool:

@@ -13,13 +13,15 @@ import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 import torch
 
 from autograd_lab.errors import ExerciseError
-from autograd_lab.teach.agreement import difference, is_blank
+from autograd_lab.teach import kinds
+from autograd_lab.teach.agreement import common_mistake, difference, is_blank, wrong_shape
 from autograd_lab.teach.lessons import solution_source
 from autograd_lab.teach.progress_file import remember
 from autograd_lab.teach.raised import raised
@@ -45,10 +47,15 @@ class Exercise:
     names   names(**data) -> what the parts of the answer are called, for verdicts: a tree of texts
             in the form of the answer; a part without a name is `answer[0]`
     series  name that exercises on the same data share (default: the exercise's own name)
+    explain explain(answer, **data) -> words about a wrong answer that no mistake gives, or None
+    why_shape  why the answer has the shape that it has; a verdict on another shape says so
 
     Data follow from that name and the environment variable AUTOGRAD_LAB_VARIANT (default 0), never
     from torch's global random state. Every function gets its own copy, so that an answer that works
     in place damages nothing.
+
+    `with exercise:` is for code that may fail: an exception ends the block, and the next `.check`
+    says so instead of judging an answer that was never made.
     """
 
     def __init__(
@@ -61,13 +68,17 @@ class Exercise:
         tol: float = 1e-6,
         names: Callable[..., object] | None = None,
         series: str | None = None,
+        explain: Callable[..., str | None] | None = None,
+        why_shape: str = "",
     ) -> None:
         self.name, self.make, self.oracle, self.names = name, make, oracle, names
         self.series = series or name
         self.wrong, self.hints, self.tol = tuple(wrong), tuple(hints), tol
+        self.explain, self.why_shape = explain, why_shape
         self._drawn: dict[str, dict[str, Any]] = {}
         self._attempt_count = 0
         self._hint_count = 0
+        self._error: Exception | None = None  # of the code inside `with`
         self._refuse_bad_setup(hints)
 
     def __repr__(self) -> str:
@@ -89,11 +100,24 @@ class Exercise:
 
         Whatever the answer does becomes the verdict; the progress file keeps it.
         """
-        verdict = self._judge(answer)
+        error, self._error = self._error, None
+        verdict = self._judge(answer) if error is None else self._failed(error)
         tried = not verdict.text.startswith(_BLANK)
         self._attempt_count += tried
         remember("exercise", verdict, tried=tried)
         return verdict
+
+    def __enter__(self) -> Exercise:
+        """Begin an answer: `with exercise:` before the lines that work it out."""
+        self._error = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        """Keep an exception for the next verdict; an interrupt passes."""
+        self._error = error if isinstance(error, Exception) else None
+        return self._error is not None
 
     def hint(self) -> Verdict:
         """Return the next hint; after the last one, the last one again."""
@@ -125,18 +149,38 @@ class Exercise:
             try:
                 got = answer(**_copied(data))
             except Exception as error:  # whatever the learner's code raises is the verdict
-                return self._verdict(raised(error))
+                return self._failed(error)
             if is_blank(got):
                 return self._verdict(_BLANK)
             if got is None and right is not None:
                 return self._verdict(f"{_BLANK}: {_NOTHING_RETURNED}")
-        words = difference(got, right, tol=self.tol, names=self.names and self.names(**data))
+        names = self.names and self.names(**data)
+        words = difference(got, right, tol=self.tol, names=names)
         if words is None:
             return self._verdict("correct", ok=True)
+        known = self._known_mistake(got, data)
+        shape = wrong_shape(got, right, names=names) if self.why_shape else None
+        if shape:
+            known = known or common_mistake(got, right)
+            words = f"{shape}: {self.why_shape}" + (f"; {known}" if known else "")
+        elif known:
+            words = known
+        stuck = "; .hint() helps" if self.hints and not known else ""
+        return self._verdict(f"not yet: {words}{stuck}")
+
+    def _known_mistake(self, got: object, data: dict[str, Any]) -> str | None:
         for hint, mistake in self.wrong:
             if difference(got, mistake(**_copied(data)), tol=self.tol) is None:
-                return self._verdict(f"not yet: {hint}")
-        return self._verdict(f"not yet: {words}")
+                return hint
+        return self.explain(got, **_copied(data)) if self.explain else None
+
+    def _failed(self, error: Exception) -> Verdict:
+        """The verdict on code that raised; where shapes may be the reason, with the right one."""
+        words = raised(error)
+        if self.why_shape and isinstance(error, RuntimeError | IndexError):
+            wanted = kinds.shape(self.oracle(**self.data()))
+            words += f"; expected {wanted}: {self.why_shape}"
+        return self._verdict(words)
 
     def _draw(self, variant: str) -> dict[str, Any]:
         digest = hashlib.sha256(f"{self.series}/{variant}".encode()).digest()

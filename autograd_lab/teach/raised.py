@@ -21,7 +21,7 @@ _NOT_THE_LEARNERS = tuple(
 def raised(error: Exception) -> str:
     """Say what was raised and by which line of the learner; computing with a `...` is a blank."""
     if isinstance(error, (TypeError, AttributeError)) and "ellipsis" in str(error):
-        return "not answered yet: a ... still stands in your code"
+        return "not answered yet: a ... still stands in your code, or in what it uses"
     headline = _cut(next(iter(str(error).splitlines()), ""), _LONGEST)
     told = f"your code raised {type(error).__name__}" + (f": {headline}" if headline else "")
     line = _learners_line(error)

@@ -82,6 +82,7 @@ def _gradient(
         tol=_TOL,
         names=lambda **data: f"d_{of}",
         series="backprop",
+        why_shape=f"a gradient has the shape of its tensor, here of {of}",
     )
 
 

@@ -113,6 +113,42 @@ two_paths = Exercise(
             "that is the value of g in both places, not its slopes",
             lambda a, b: (a * b + b * b, a * b + b * b),
         ),
+        (
+            "a * b hands each factor the other one: a gets b, and b gets a",
+            lambda a, b: (a, 3 * b),
+        ),
+        (
+            "b is right; a * b hands a the other factor, not a itself",
+            lambda a, b: (a, a + 2 * b),
+        ),
+        (
+            "b is right; a is multiplied by b, so its slope is b, not 1",
+            lambda a, b: (1, a + 2 * b),
+        ),
+        (
+            "b is right; what a gets is the other factor, not the product",
+            lambda a, b: (a * b, a + 2 * b),
+        ),
+        (
+            "a is right; a * b hands b the other factor, a, not b itself",
+            lambda a, b: (b, 3 * b),
+        ),
+        (
+            "a is right; the slope of b * b is 2 * b, not its value",
+            lambda a, b: (b, a + b * b),
+        ),
+        (
+            "a is right; the slope of b * b is 2 * b, not only the factor 2",
+            lambda a, b: (b, a + 2),
+        ),
+        (
+            "a is right; the two paths to b are added, not multiplied",
+            lambda a, b: (b, 2 * a * b),
+        ),
+        (
+            "the signs are turned: g grows when a or b grows",
+            lambda a, b: (-b, -a - 2 * b),
+        ),
     ],
     hints=[
         "Write down every path from g back to a, and every path back to b.",
@@ -152,6 +188,18 @@ over_passes = Exercise(
         (
             "zero_grad() comes after the second pass, so that the second is gone, too",
             lambda gradients: sum(gradients[1:]),
+        ),
+        (
+            "that is what .grad holds after the third pass; the fourth is added to it",
+            lambda gradients: gradients[2],
+        ),
+        (
+            "the fourth pass is missing, and the first two are gone since zero_grad()",
+            lambda gradients: sum(gradients[:3]),
+        ),
+        (
+            "backward() adds to .grad; it takes no mean",
+            lambda gradients: (gradients[2] + gradients[3]) / 2,
         ),
     ],
     hints=[
@@ -194,6 +242,30 @@ max_rule = Exercise(
             "those are the slopes of a product; the larger input moves the result one to one",
             lambda pairs: [(y, x) for x, y in pairs],
         ),
+        (
+            "those are the inputs themselves; a slope says how fast the result moves with each",
+            lambda pairs: list(pairs),
+        ),
+        (
+            "that is the maximum itself at the larger input; its slope there is 1",
+            lambda pairs: [(x * (x >= y), y * (y >= x)) for x, y in pairs],
+        ),
+        (
+            "only a tie is shared in halves; elsewhere the larger input gets all",
+            lambda pairs: [(0.5, 0.5) for _ in pairs],
+        ),
+        (
+            "all goes to the first input, even where the second one is larger",
+            lambda pairs: [(1.0, 0.0) for _ in pairs],
+        ),
+        (
+            "all goes to the second input, even where the first one is larger",
+            lambda pairs: [(0.0, 1.0) for _ in pairs],
+        ),
+        (
+            "the smaller input gets 0, not -1: it doesn't move the result at all",
+            lambda pairs: [tuple(2 * g - 1 for g in slopes) for slopes in _torch_max(pairs)],
+        ),
     ],
     hints=[
         "Move the larger input by a little: how far does the result move? And the smaller one?",
@@ -222,6 +294,14 @@ backward_order = Exercise(
         (
             "the last node is right, the two others are swapped",
             lambda order: [order[1], order[0], order[2]],
+        ),
+        (
+            "the node that shall run first runs last: write its operation last",
+            lambda order: order[1:] + order[:1],
+        ),
+        (
+            "the node that shall run last runs first: write its operation first",
+            lambda order: order[2:] + order[:2],
         ),
         ("there is one operation too few", lambda order: order[:2]),
     ],
