@@ -165,7 +165,8 @@ class Exercise:
             words = f"{shape}: {self.why_shape}" + (f"; {known}" if known else "")
         elif known:
             words = known
-        stuck = "; .hint() helps" if self.hints and not known else ""
+        is_clear = known or "; expected " in words
+        stuck = "; .hint() helps" if self.hints and not is_clear else ""
         return self._verdict(f"not yet: {words}{stuck}")
 
     def _known_mistake(self, got: object, data: dict[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Lesson 02: each of the eight gradients knows its answer and each mistake, for 20 learners."""
+"""Lesson 02: the eight gradients agree with paper, and a wrong shape is told, for 20 learners."""
 
 import pytest
 import torch
@@ -8,28 +8,7 @@ from autograd_lab.teach.exercises import backprop
 EXERCISES = [
     getattr(backprop, f"d_{name}") for name in ("logits", "w2", "b2", "h", "z", "w1", "b1", "x")
 ]
-MISTAKES = [
-    pytest.param(exercise, hint, mistake, id=f"{exercise.name}-{number}")
-    for exercise in EXERCISES
-    for number, (hint, mistake) in enumerate(exercise.wrong)
-]
-
-
-@pytest.fixture(params=range(20), autouse=True)
-def variant(request, monkeypatch):
-    monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", str(request.param))
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_the_oracle_is_correct_and_the_blank_unanswered(exercise):
-    assert exercise.check(exercise.oracle).ok
-    assert exercise.check(...).text == "not answered yet"
-
-
-@pytest.mark.parametrize(("exercise", "hint", "mistake"), MISTAKES)
-def test_each_mistake_gets_its_own_hint(exercise, hint, mistake):
-    data = exercise.data()
-    assert exercise.check(mistake(**data)).text == f"not yet: {hint}"
+pytestmark = pytest.mark.usefixtures("variant")
 
 
 def test_the_eight_lines_by_hand_are_right():
@@ -65,3 +44,27 @@ def test_the_picture_has_eight_lines_and_ink_where_pixels_are_bright():
     x[0, 0], x[1, 9], x[1, 63] = 1.0, 0.6, 1.0
     lines = backprop.picture(x).split("\n")
     assert lines == ["@", "            o", "", "", "", "", "", " " * 18 + "@"]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+@pytest.mark.parametrize("wrong", [torch.ones(3), torch.ones(2, 5, 7), torch.tensor(1.0)])
+def test_a_wrong_shape_is_told_with_the_right_one_and_why(exercise, wrong):
+    of = exercise.name.removeprefix("d_")
+    right = tuple(exercise.oracle(**exercise.data()).shape)
+    text = exercise.check(wrong).text
+    assert text.startswith(f"not yet: d_{of} ")
+    assert f"shape {tuple(wrong.shape)}" in text or "is a single number" in text
+    assert f"expected shape {right}: a gradient has the shape of its tensor, here of {of}" in text
+
+
+def test_shapes_that_torch_cannot_combine_become_a_verdict():
+    h, d_logits = torch.ones(4, 16), torch.ones(4, 10)
+    with backprop.d_w2:
+        d_w2 = h @ d_logits
+    text = backprop.d_w2.check("what was there before").text
+    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x16 and 4x10)" in text
+    assert "in your line `d_w2 = h @ d_logits`" in text
+    assert text.endswith(
+        "expected shape (16, 10): a gradient has the shape of its tensor, here of w2"
+    )
+    assert "d_w2" not in locals()

@@ -9,7 +9,6 @@ import torch
 from autograd_lab.errors import ExerciseError
 from autograd_lab.teach import Exercise, progress
 
-VARIANTS = range(20)
 MISTAKES = [
     ("that is the value, not the derivative", lambda x: x**3),
     ("the power comes down, did you multiply by it?", lambda x: x**2),
@@ -27,11 +26,6 @@ def derivative(x):
 def cube(**options):
     fields = {"make": draw, "oracle": derivative, "wrong": MISTAKES, "hints": ["first", "second"]}
     return Exercise("cube", **{**fields, **options})
-
-
-@pytest.fixture(params=VARIANTS)
-def variant(request, monkeypatch):
-    monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", str(request.param))
 
 
 @pytest.mark.usefixtures("variant")
@@ -94,6 +88,49 @@ def test_a_long_message_is_cut():
     text = cube().check(shout).text
     assert len(text) < 300
     assert "second line" not in text.partition("; in your line")[0]
+
+
+def test_an_error_inside_with_is_the_next_verdict_and_no_longer():
+    exercise = cube()
+    with exercise:
+        torch.ones(3)[7]
+    told = exercise.check(...).text
+    assert told.startswith("your code raised IndexError: ")
+    assert told.endswith("; in your line `torch.ones(3)[7]`")
+    assert exercise.check(...).text == "not answered yet"
+
+
+def test_a_second_with_that_works_forgets_the_error_of_the_first():
+    exercise = cube()
+    with exercise:
+        raise ValueError
+    with exercise:
+        answer = derivative(**exercise.data())
+    assert exercise.check(answer).ok
+
+
+def test_a_blank_inside_with_is_not_answered_yet():
+    exercise = cube()
+    with exercise:
+        torch.add(1, 2 * ...)
+    assert exercise.check(...).text.startswith("not answered yet: a ... still stands in your code")
+    assert exercise.solution().text.startswith("check an answer first")
+
+
+def test_an_interrupt_inside_with_is_not_swallowed():
+    with pytest.raises(KeyboardInterrupt), cube():
+        raise KeyboardInterrupt
+
+
+def test_an_explanation_is_asked_for_where_no_mistake_is_known():
+    exercise = cube(explain=lambda answer, x: f"{answer} is no cube")
+    assert exercise.check(7).text == "not yet: 7 is no cube"
+    assert exercise.check(lambda x: x**3).text == f"not yet: {MISTAKES[0][0]}"
+
+
+def test_an_unknown_number_points_to_the_hints():
+    assert cube().check(torch.ones(3)).text.endswith("; .hint() helps")
+    assert "hint" not in cube(hints=()).check(torch.ones(3)).text
 
 
 def test_an_interrupt_is_not_swallowed():

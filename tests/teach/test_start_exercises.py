@@ -1,4 +1,4 @@
-"""Lesson 00: each exercise knows its answer and each mistake, for 20 learners."""
+"""Lesson 00: the exercises agree with paper and with the Stepper, for 20 learners."""
 
 import pytest
 import torch
@@ -6,28 +6,7 @@ import torch
 import autograd_lab as al
 from autograd_lab.teach.exercises import start
 
-EXERCISES = [start.slope, start.arrival]
-MISTAKES = [
-    pytest.param(exercise, hint, mistake, id=f"{exercise.name}-{number}")
-    for exercise in EXERCISES
-    for number, (hint, mistake) in enumerate(exercise.wrong)
-]
-
-
-@pytest.fixture(params=range(20), autouse=True)
-def variant(request, monkeypatch):
-    monkeypatch.setenv("AUTOGRAD_LAB_VARIANT", str(request.param))
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_the_oracle_is_correct_and_the_blank_unanswered(exercise):
-    assert exercise.check(exercise.oracle).ok
-    assert exercise.check(...).text == "not answered yet"
-
-
-@pytest.mark.parametrize(("exercise", "hint", "mistake"), MISTAKES)
-def test_each_mistake_gets_its_own_hint(exercise, hint, mistake):
-    assert exercise.check(mistake).text == f"not yet: {hint}"
+pytestmark = pytest.mark.usefixtures("variant")
 
 
 def test_the_slope_is_that_of_paper():
@@ -46,3 +25,36 @@ def test_the_arrival_is_where_a_stepper_finds_it():
     assert start.arrival.check(stepper.step).ok
     stepper.step()
     assert start.arrival.check(stepper.step).text.startswith("not yet: there the node of x has fin")
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (lambda x: -(2 * x + 1), "the sign is turned"),
+        (lambda x: x, "one of the two gradients that x * x sends to x"),
+        (lambda x: 1.0, "only what comes from the x added"),
+        (lambda x: 2 * (2 * x + 1), "a second backward() adds to .grad"),
+        (lambda x: x * x + x, "that is y itself"),
+        (lambda x: 1000.0, "another number is right; .hint() helps"),
+    ],
+    ids=["sign", "one path", "other path", "two passes", "value", "unknown"],
+)
+def test_a_wrong_slope_gets_more_than_another_number_is_right(answer, hint):
+    assert hint in start.slope.check(answer).text
+
+
+def test_each_step_before_the_arrival_is_told_apart():
+    right = start.arrival.oracle(**start.arrival.data())
+    told = [start.arrival.check(step).text for step in range(right + 3)]
+    assert told[right] == "correct"
+    assert not [text for text in told if "another number" in text]
+    assert "the recording has the steps 1 to " in told[0]
+    assert "step 1 is still forward" in told[1]
+    assert "the gradient is in a product" in told[right - 2]
+
+
+def test_a_stepper_as_the_answer_is_told_what_is_meant():
+    class Stepper:
+        step = 9
+
+    assert start.arrival.check(Stepper()).text == "not yet: do you mean its .step?"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 from typing import Any
 
 import torch
 
 from autograd_lab.teach.exercise import Exercise
+from autograd_lab.teach.exercises.backward_order import backward_order
+from autograd_lab.teach.exercises.max_rule import max_rule
 from autograd_lab.teach.exercises.ran_nodes import nodes_of
 from autograd_lab.teach.prediction import Prediction
 
@@ -23,10 +24,6 @@ __all__ = [
     "two_passes",
     "two_paths",
 ]
-
-Pairs = Sequence[tuple[float, float]]
-
-_ORDERS = list(permutations(("AddBackward", "MulBackward", "PowBackward")))
 
 
 def _two_numbers(generator: torch.Generator) -> dict[str, Any]:
@@ -50,30 +47,10 @@ def _grad_at_the_end(gradients: Sequence[float]) -> float:
     return w.grad.item()
 
 
-def _three_pairs(generator: torch.Generator) -> dict[str, Any]:
-    """One pair with the first number larger, one with the second, one tie."""
-    low, high, tie = torch.randint(1, 10, (3,), generator=generator).double().tolist()
-    high += low
-    return {"pairs": [(high, low), (low, high), (tie, tie)]}
-
-
-def _an_order(generator: torch.Generator) -> dict[str, Any]:
-    place = torch.randint(0, len(_ORDERS), (1,), generator=generator).item()
-    return {"order": list(_ORDERS[int(place)])}
-
-
 def _torch_gradients(a: float, b: float) -> tuple[float, float]:
     x, y = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (a, b))
     grads = torch.autograd.grad(x * y + y * y, (x, y))
     return grads[0].item(), grads[1].item()
-
-
-def _torch_max(pairs: Pairs) -> list[tuple[float, float]]:
-    """Gradients of torch's own maximum: a tie is shared in halves."""
-    table = torch.tensor(list(pairs), dtype=torch.float64, requires_grad=True)
-    torch.maximum(table[:, 0], table[:, 1]).sum().backward()
-    assert table.grad is not None
-    return [tuple(row) for row in table.grad.tolist()]
 
 
 first_node = Prediction(
@@ -207,108 +184,4 @@ over_passes = Exercise(
         "Each pass adds its gradient to .grad; zero_grad() starts again from nothing.",
         "Only the third and the fourth pass come after zero_grad().",
     ],
-)
-
-max_rule = Exercise(
-    "max_rule",
-    make=_three_pairs,
-    oracle=_torch_max,
-    wrong=[
-        (
-            "both inputs get the whole gradient; the smaller one doesn't move the result at all",
-            lambda pairs: [(1.0, 1.0) for _ in pairs],
-        ),
-        (
-            "right except for ties: there all goes to the first input; torch shares it in halves",
-            lambda pairs: [(float(x >= y), float(x < y)) for x, y in pairs],
-        ),
-        (
-            "right except for ties: there all goes to the second input; torch shares it in halves",
-            lambda pairs: [(float(x > y), float(x <= y)) for x, y in pairs],
-        ),
-        (
-            "right except for ties: there both get the whole gradient; torch shares it in halves",
-            lambda pairs: [(float(x >= y), float(x <= y)) for x, y in pairs],
-        ),
-        (
-            "right except for ties: there nobody gets a gradient; torch shares it in halves",
-            lambda pairs: [(float(x > y), float(x < y)) for x, y in pairs],
-        ),
-        (
-            "the smaller input gets the gradient: it is the larger one that moves the result",
-            lambda pairs: [slopes[::-1] for slopes in _torch_max(pairs)],
-        ),
-        (
-            "those are the slopes of a product; the larger input moves the result one to one",
-            lambda pairs: [(y, x) for x, y in pairs],
-        ),
-        (
-            "those are the inputs themselves; a slope says how fast the result moves with each",
-            lambda pairs: list(pairs),
-        ),
-        (
-            "that is the maximum itself at the larger input; its slope there is 1",
-            lambda pairs: [(x * (x >= y), y * (y >= x)) for x, y in pairs],
-        ),
-        (
-            "only a tie is shared in halves; elsewhere the larger input gets all",
-            lambda pairs: [(0.5, 0.5) for _ in pairs],
-        ),
-        (
-            "all goes to the first input, even where the second one is larger",
-            lambda pairs: [(1.0, 0.0) for _ in pairs],
-        ),
-        (
-            "all goes to the second input, even where the first one is larger",
-            lambda pairs: [(0.0, 1.0) for _ in pairs],
-        ),
-        (
-            "the smaller input gets 0, not -1: it doesn't move the result at all",
-            lambda pairs: [tuple(2 * g - 1 for g in slopes) for slopes in _torch_max(pairs)],
-        ),
-    ],
-    hints=[
-        "Move the larger input by a little: how far does the result move? And the smaller one?",
-        "There are three cases: x larger, y larger, a tie.",
-        "torch's maximum gives half to each input of a tie.",
-    ],
-    names=lambda pairs: [
-        (f"the slope towards x at ({x:g}, {y:g})", f"the slope towards y at ({x:g}, {y:g})")
-        for x, y in pairs
-    ],
-)
-
-backward_order = Exercise(
-    "backward_order",
-    make=_an_order,
-    oracle=lambda order: order,
-    wrong=[
-        (
-            "that is the order of the forward pass; what you write last runs first backward",
-            lambda order: order[::-1],
-        ),
-        (
-            "the first node is right, the two others are swapped",
-            lambda order: [order[0], order[2], order[1]],
-        ),
-        (
-            "the last node is right, the two others are swapped",
-            lambda order: [order[1], order[0], order[2]],
-        ),
-        (
-            "the node that shall run first runs last: write its operation last",
-            lambda order: order[1:] + order[:1],
-        ),
-        (
-            "the node that shall run last runs first: write its operation first",
-            lambda order: order[2:] + order[:2],
-        ),
-        ("there is one operation too few", lambda order: order[:2]),
-    ],
-    hints=[
-        "The node that runs first backward belongs to the operation that runs last forward.",
-        "Read the order from its end and write one operation around the other.",
-        "((a + 1) * 2) ** 2 runs PowBackward, MulBackward, AddBackward.",
-    ],
-    names=lambda order: [f"the node that runs {place}" for place in ("first", "second", "third")],
 )
