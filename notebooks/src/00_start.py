@@ -40,36 +40,37 @@ s
 # ## 1. Step from Python
 #
 # What the keys → and ← do, a line of Python does too. The Stepper above moves along while you run
-# the next cells; each of them also shows the picture and the words of its step.
+# the next cells; each of them also shows the picture and the words of its step. What to look for
+# stands before the cell.
+#
+# Step 2 is the end of forward: y is 12, and there is no `.grad` yet. *Saved for backward* is what
+# the product will need later: its two factors.
 
 # %%
 s.go(2)
 
 # %% [markdown]
-# Step 2 is the end of forward: y is 12, and there is no `.grad` yet. *Saved for backward* is what
-# the product will need later: its two factors. One step on, `backward()` starts, at y, with the
-# gradient of y itself: 1.
+# One step on, `backward()` starts, at y, with the gradient of y itself: 1.
 
 # %%
 s.step()
 
 # %% [markdown]
-# `run_until` goes on to a name: of a node, an operation or a variable.
+# `run_until` goes on to a name: of a node, an operation or a variable. Here the node of the product
+# is about to run. It has *received* 1. Its *rule* is that each factor gets that, times the other
+# factor. And x is waiting: one of its three gradients is there, that of the sum. The arrow marked
+# with a 2 will bring two more, one for each x in x * x.
 
 # %%
 s.run_until("MulBackward*")
 
 # %% [markdown]
-# The node of the product is about to run. It has *received* 1. Its *rule* is that each factor gets
-# that, times the other factor. And x is waiting: one of its three gradients is there, that of the
-# sum.
+# At last the gradient reaches x: `x.grad` *gains* 7. It was empty before.
 
 # %%
 s.run_until(accumulate=True)
 
 # %% [markdown]
-# The gradient has reached x: `x.grad` *gains* 7. It was empty before.
-#
 # ## 2. Guess first
 #
 # From here on, take a guess before you look. It is kept, and nobody minds a wrong one. Take
@@ -84,8 +85,9 @@ lesson.cube_nodes.ask()
 lesson.cube_grad.ask()
 
 # %% [markdown]
-# In this Stepper a number is a `?` until you reveal it. Follow the arrows with → up to x: how many
-# gradients will meet there?
+# In this Stepper a number is a `?` until you reveal it. Follow the arrows with → up to `x.grad`. An
+# arrow marked with a 2 carries two gradients, one for each time that a product uses x; an arrow
+# without a number carries one. How many gradients will meet at x?
 
 # %%
 x = torch.tensor(2.0, requires_grad=True)
@@ -96,11 +98,7 @@ cube = al.Stepper(rec.recording, hide="values")
 cube
 
 # %% [markdown]
-# And now with its numbers:
-
-# %%
-cube.reveal()
-cube.run_until(accumulate=True)
+# And what about your guesses?
 
 # %%
 lesson.cube_nodes.reveal(len(rec.recording.nodes))
@@ -110,8 +108,14 @@ lesson.cube_grad.reveal(x.grad)
 
 # %% [markdown]
 # Two products and the one leaf x: 3 nodes. Three gradients of 4 meet at x, since each of the three
-# factors moves y by the product of the two others: 12. That is 3x², as it has to be.
-#
+# factors moves y by the product of the two others: 12. That is 3x², as it has to be. Now with its
+# numbers:
+
+# %%
+cube.reveal()
+cube.run_until(accumulate=True)
+
+# %% [markdown]
 # ## 3. Two exercises
 #
 # Your own numbers, and an answer at once. Stuck? Add a cell with `lesson.slope.hint()`; after a

@@ -65,16 +65,22 @@ loss.backward()
 # `d_h` is our name for the gradient of the loss towards `h`; it has the shape of `h`. Each one is a
 # single line, made from those before it and from the values of the forward pass.
 #
-# Stuck? `lesson.d_logits.hint()`, then `lesson.d_logits.solution()`. To skip one, take PyTorch's
-# own: `d_logits = logits.grad`.
-#
+# Write your line in place of the `...`. Inside `with`, shapes that don't fit together become a
+# verdict, too. Stuck? `lesson.d_logits.hint()`, then `lesson.d_logits.solution()`. To skip one,
+# take PyTorch's own: `d_logits = logits.grad`.
+
+# %%
+d_logits = d_w2 = d_b2 = d_h = d_z = d_w1 = d_b1 = d_x = ...  # all blank
+
+# %% [markdown]
 # ### The logits
 #
 # For one image, softmax and -log together have a short rule: each class gets its p, and the right
 # class gets p - 1. The loss is a *mean* over the images.
 
 # %% tags=["exercise:d_logits"]
-d_logits = ...  # (4, 10), from p and y
+with lesson.d_logits:
+    d_logits = ...  # (4, 10), from p and y
 lesson.d_logits.check(d_logits)
 
 # %% [markdown]
@@ -84,18 +90,21 @@ lesson.d_logits.check(d_logits)
 # added in all four. Let the shapes guide you: only one matrix product fits.
 
 # %% tags=["exercise:d_w2"]
-d_w2 = ...  # (16, 10), from h and d_logits
+with lesson.d_w2:
+    d_w2 = ...  # (16, 10), from h and d_logits
 lesson.d_w2.check(d_w2)
 
 # %% tags=["exercise:d_b2"]
-d_b2 = ...  # (10,), from d_logits
+with lesson.d_b2:
+    d_b2 = ...  # (10,), from d_logits
 lesson.d_b2.check(d_b2)
 
 # %% [markdown]
 # And what goes on to the layer below:
 
 # %% tags=["exercise:d_h"]
-d_h = ...  # (4, 16), from d_logits and w2
+with lesson.d_h:
+    d_h = ...  # (4, 16), from d_logits and w2
 lesson.d_h.check(d_h)
 
 # %% [markdown]
@@ -104,7 +113,8 @@ lesson.d_h.check(d_h)
 # relu lets through what is above 0, one to one, and nothing else.
 
 # %% tags=["exercise:d_z"]
-d_z = ...  # (4, 16), from d_h and z
+with lesson.d_z:
+    d_z = ...  # (4, 16), from d_h and z
 lesson.d_z.check(d_z)
 
 # %% [markdown]
@@ -113,15 +123,18 @@ lesson.d_z.check(d_z)
 # The same three rules once more.
 
 # %% tags=["exercise:d_w1"]
-d_w1 = ...  # (64, 16)
+with lesson.d_w1:
+    d_w1 = ...  # (64, 16)
 lesson.d_w1.check(d_w1)
 
 # %% tags=["exercise:d_b1"]
-d_b1 = ...  # (16,)
+with lesson.d_b1:
+    d_b1 = ...  # (16,)
 lesson.d_b1.check(d_b1)
 
 # %% tags=["exercise:d_x"]
-d_x = ...  # (4, 64)
+with lesson.d_x:
+    d_x = ...  # (4, 64)
 lesson.d_x.check(d_x)
 
 # %% [markdown]
@@ -157,18 +170,19 @@ s = al.Stepper(rec.recording)
 s
 
 # %% [markdown]
-# Go to the product `h @ w2` on the way back. In the Stepper, read its gradients from top to bottom:
-# what it *receives*, its *rule*, what it *returns*.
+# Go to the product `h @ w2` on the way back. The Stepper above moves along; printed, a step is its
+# words alone. Read what the node *receives*, and its *rule*.
 
 # %%
-s.run_until("MmBackward*")
+print(s.run_until("MmBackward*"))
 
 # %% [markdown]
 # It receives `d_logits`; g in the rule stands for it, a for `h`, b for `w2`. So the rule is two of
-# your lines: `d_h` is g @ b.T and `d_w2` is a.T @ g. One step on it has finished:
+# your lines: `d_h` is g @ b.T and `d_w2` is a.T @ g. One step on it has finished, and the words say
+# what it *returns*:
 
 # %%
-s.step()
+print(s.step())
 
 # %% [markdown]
 # Both are there, and the node has let go of what it had saved. What happens to `d_w2` next, and
@@ -178,7 +192,7 @@ s.step()
 lesson.grads_at_relu.ask()
 
 # %%
-s.run_until("ReluBackward*")
+print(s.run_until("ReluBackward*"))
 
 # %%
 filled = [rec.recording.tensors[leaf].name for leaf in s.frame.grads]
@@ -189,7 +203,7 @@ lesson.grads_at_relu.reveal(" and ".join(sorted(filled)))
 # starts. Here is what relu does:
 
 # %%
-s.step()
+print(s.step())
 
 # %% [markdown]
 # *zero of 64* counts the places where z was not above 0. The last product finds that `images` wants
@@ -197,7 +211,7 @@ s.step()
 
 # %%
 s.run_until("MmBackward*")
-s.step()
+print(s.step())
 
 # %% [markdown]
 # ### A variable that is used twice

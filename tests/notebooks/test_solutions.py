@@ -59,5 +59,25 @@ def test_the_solutions_differ_from_the_lesson_only_in_exercise_cells(path):
     different = [a for a, b in zip(plain.cells, solved.cells, strict=True) if a.source != b.source]
     assert all(exercise_tags(cell) for cell in different)
     assert not any(
-        "= ..." in cell.source or "return ..." in cell.source for cell in code_cells(solved)
+        "= ..." in cell.source or "return ..." in cell.source
+        for cell in code_cells(solved)
+        if exercise_tags(cell)
     )
+
+
+def test_shapes_that_do_not_fit_stop_no_lesson_and_become_a_verdict(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(HOME / "02_backprop_by_hand.ipynb", as_version=4)
+    wanted = {"exercise:d_logits": "d_logits = p - y", "exercise:d_w2": "d_w2 = h @ d_logits"}
+    for cell in code_cells(notebook):
+        for tag in set(exercise_tags(cell)) & set(wanted):
+            lines = cell.source.splitlines()
+            cell.source = "\n".join([lines[0], f"    {wanted[tag]}", *lines[2:]])
+    shown = {
+        tag: cell.outputs[-1]["data"]["text/plain"]
+        for cell in code_cells(run(notebook, tmp_path))
+        for tag in exercise_tags(cell)
+    }
+    assert "the division by the batch is missing" in shown["exercise:d_logits"]
+    assert "in your line `d_w2 = h @ d_logits`" in shown["exercise:d_w2"]
+    assert "expected shape (16, 10): a gradient has the shape" in shown["exercise:d_w2"]
