@@ -1,11 +1,17 @@
 """Every exception of the package: what happened, where, how to fix it.
 
 The same facts are attributes. `code` is stable: lessons, logs and tests may rely on it. Wording
-may improve between releases.
+may improve between releases. In a notebook an error is shown by the user's own lines and its words:
+the lines of this package between them explain nothing.
 """
 
 from __future__ import annotations
 
+import os
+import sysconfig
+import textwrap
+import traceback
+from pathlib import Path
 from typing import ClassVar
 
 __all__ = [
@@ -25,7 +31,21 @@ __all__ = [
     "StepError",
     "UnsupportedTorchError",
     "UserFunctionError",
+    "lines_of_the_user",
 ]
+
+_WIDTH = 72  # what fits beside an open file browser in a window of 1024 px
+_MOST_LINES = 4
+_NOT_THE_USERS = (
+    "<frozen",
+    *(
+        os.path.join(folder, "")  # noqa: PTH118 (Path drops the last separator)
+        for folder in {
+            str(Path(__file__).parent),
+            *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+        }
+    ),
+)
 
 
 class AutogradLabError(Exception):
@@ -36,6 +56,17 @@ class AutogradLabError(Exception):
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
         self.facts = facts
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines that IPython shows in place of a traceback; elsewhere nothing is changed."""
+        lines = [f"{_place(seen)}: {seen.line}" for seen in lines_of_the_user(self)[-_MOST_LINES:]]
+        told = f"{type(self).__name__}: {self}"
+        for line in told.splitlines():
+            lines += textwrap.wrap(line, _WIDTH, subsequent_indent="  ") or [""]
+        if self.__cause__ is not None:
+            first = next(iter(str(self.__cause__).splitlines()), "")
+            lines.append(f"Caused by {type(self.__cause__).__name__}: {first}")
+        return lines
 
 
 class RecordingError(AutogradLabError):
@@ -126,3 +157,19 @@ class LessonError(AutogradLabError):
     """The lessons can't be found, or the folder for the learners' copy can't be used."""
 
     code = "AL530"
+
+
+def lines_of_the_user(error: BaseException) -> list[traceback.FrameSummary]:
+    """Return where an exception passed, the raising line last: without Python, packages, and us."""
+    return [
+        seen
+        for seen in traceback.extract_tb(error.__traceback__)
+        if seen.line and not seen.filename.startswith(_NOT_THE_USERS)
+    ]
+
+
+def _place(seen: traceback.FrameSummary) -> str:
+    """`line 2` of a notebook cell, `train.py:14` of a file."""
+    file = Path(seen.filename)
+    is_cell = file.parent.name.startswith("ipykernel_") or file.name.startswith("<ipython-input")
+    return f"line {seen.lineno}" if is_cell else f"{file.name}:{seen.lineno}"

@@ -213,7 +213,7 @@ def _no_number(value: object) -> str:
     hint = kinds.advice(value, 0.0) if isinstance(value, str | bool) else ""
     if isinstance(value, str) and "," in value:
         hint = "write a point, as in 0.5"
-    return f"{_capital(kinds.kind(value))} is no number." + (f" {_capital(hint)}." if hint else "")
+    return f"{_capital(kinds.kind(value))} is no number. {_capital(hint or 'give a number')}."
 
 
 def _capital(text: str) -> str:

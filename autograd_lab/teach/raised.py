@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import sysconfig
-import traceback
-from pathlib import Path
+from autograd_lab.errors import lines_of_the_user
 
 __all__ = ["raised"]
 
 _LONGEST = 200  # characters of a message
 _LONGEST_LINE = 80
-_NOT_THE_LEARNERS = tuple(
-    {
-        str(Path(__file__).parents[1]),
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    }
-)
 
 
 def raised(error: Exception) -> str:
@@ -24,16 +16,8 @@ def raised(error: Exception) -> str:
         return "not answered yet: a ... still stands in your code, or in what it uses"
     headline = _cut(next(iter(str(error).splitlines()), ""), _LONGEST)
     told = f"your code raised {type(error).__name__}" + (f": {headline}" if headline else "")
-    line = _learners_line(error)
-    return f"{told}; in your line `{line}`" if line else told
-
-
-def _learners_line(error: Exception) -> str | None:
-    """Text of the innermost line that is neither ours, torch's nor Python's own."""
-    for place in reversed(traceback.extract_tb(error.__traceback__)):
-        if place.line and not place.filename.startswith((*_NOT_THE_LEARNERS, "<frozen")):
-            return _cut(place.line, _LONGEST_LINE)
-    return None
+    lines = lines_of_the_user(error)
+    return f"{told}; in your line `{_cut(str(lines[-1].line), _LONGEST_LINE)}`" if lines else told
 
 
 def _cut(text: str, longest: int) -> str:
