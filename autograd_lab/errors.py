@@ -18,15 +18,18 @@ __all__ = [
     "AutogradLabError",
     "DamagedFileError",
     "DeviceError",
+    "EndlessTreeError",
     "ExerciseError",
     "ForeignFileError",
     "GuessError",
+    "HiddenTensorError",
     "LessonError",
     "MissingValuesError",
     "NewerSchemaError",
     "NodeNotFoundError",
     "OutputError",
     "ProgressFileError",
+    "PytreeError",
     "RecordingError",
     "StepError",
     "UnsupportedTorchError",
@@ -157,6 +160,24 @@ class LessonError(AutogradLabError):
     """The lessons can't be found, or the folder for the learners' copy can't be used."""
 
     code = "AL530"
+
+
+class PytreeError(AutogradLabError):
+    """A tree can't be saved on this ctx, or can't be rebuilt from what is there."""
+
+    code = "AL600"
+
+
+class HiddenTensorError(PytreeError):
+    """An object that is no container holds tensors; `facts` has its `path` and their `names`."""
+
+    code = "AL601"
+
+
+class EndlessTreeError(PytreeError):
+    """A container holds itself, or a tree has too many entries."""
+
+    code = "AL602"
 
 
 def lines_of_the_user(error: BaseException) -> list[traceback.FrameSummary]:
