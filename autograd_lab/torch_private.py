@@ -42,6 +42,7 @@ __all__ = [
     "node_name",
     "node_that_made",
     "original_of",
+    "registered_node",
     "saved_names",
     "saved_value",
     "sequence_number_of",
@@ -125,6 +126,10 @@ MODULE_CALL: CodeType = _need(nn.Module, "_wrapped_call_impl").__code__
 _TRACING_TYPES: tuple[type, ...] = (
     _need(importlib.import_module("torch._subclasses.fake_tensor"), "FakeTensor"),
     _need(importlib.import_module("torch._subclasses.functional_tensor"), "FunctionalTensor"),
+)
+
+_REGISTERED_NODES: Mapping[type, Any] = getattr(
+    getattr(torch.utils, "_pytree", None), "SUPPORTED_NODES", {}
 )
 
 _need(torch, "autograd._engine_run_backward")
@@ -246,6 +251,14 @@ def members_of(
     The public iterators may be overridden, and they leave out what was met before.
     """
     return module._parameters, module._buffers, module._modules
+
+
+def registered_node(kind: type) -> Any:  # noqa: ANN401 (torch's NodeDef: flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    """How torch's pytree takes a registered type apart and rebuilds it; None where it is none.
+
+    A torch without that registry has none: builtin containers, named tuples and dataclasses remain.
+    """
+    return _REGISTERED_NODES.get(kind)
 
 
 def saved_names(kind: type) -> tuple[tuple[str, str, str], ...]:
