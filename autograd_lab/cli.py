@@ -119,14 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         "JupyterLab there at the first one. Other options are handed on to JupyterLab, such as "
         "--no-browser, --allow-root or, in one word, --port=8890.",
     )
-    lab.add_argument(
-        "folder",
-        type=_place,
-        nargs="?",
-        default=Path("learn"),
-        metavar="DIR",
-        help="a folder; it is made if it is missing (default: learn)",
-    )
+    _take_folder(lab, default="learn")
 
     notebooks = commands.add_parser(
         "notebooks",
@@ -134,9 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Write the lessons, without answers, into DIR. No file is overwritten: a "
         "lesson that has changed is written beside yours. Open them with: jupyter lab DIR",
     )
-    notebooks.add_argument(
-        "folder", type=_place, metavar="DIR", help="a folder; it is made if it is missing"
-    )
+    _take_folder(notebooks)
     notebooks.add_argument(
         "--with-outputs", action="store_true", help="keep the tested outputs, for reading"
     )
@@ -148,14 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         "neither Python nor a network, with an index.html. The pages of an earlier run there are "
         "replaced.",
     )
-    pages.add_argument(
-        "folder",
-        type=_place,
-        nargs="?",
-        default=Path("pages"),
-        metavar="DIR",
-        help="a folder; it is made if it is missing (default: pages)",
-    )
+    _take_folder(pages, default="pages")
 
     commands.add_parser(
         "check",
@@ -164,6 +148,19 @@ def _parser() -> argparse.ArgumentParser:
         "the exit code is 1 then.",
     )
     return parser
+
+
+def _take_folder(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Let a command take DIR; without a default it has to be given."""
+    otherwise = "" if default is None else f" (default: {default})"
+    command.add_argument(
+        "folder",
+        type=_place,
+        nargs=None if default is None else "?",
+        default=default and Path(default),
+        metavar="DIR",
+        help=f"a folder; it is made if it is missing{otherwise}",
+    )
 
 
 def _place(text: str) -> Path:

@@ -53,7 +53,7 @@ def program(tmp_path, monkeypatch):
 
 @pytest.fixture
 def short_demo(monkeypatch):
-    monkeypatch.setattr(commands, "STEPS", 6)
+    monkeypatch.setattr(commands.demos, "STEPS", 6)
     monkeypatch.delenv(doors.VARIABLE, raising=False)
 
 
@@ -431,7 +431,9 @@ def test_notebooks_refuses_a_file_as_its_folder(tmp_path, capsys):
 )
 def test_lab_opens_jupyterlab_and_hands_other_options_on(monkeypatch, arguments, folder, handed_on):
     opened = []
-    monkeypatch.setattr(commands.teach, "open_lab", lambda *given: opened.append(given) or 7)
+    monkeypatch.setattr(
+        commands.lessons.teach, "open_lab", lambda *given: opened.append(given) or 7
+    )
     assert cli.main(["lab", *arguments]) == 7
     assert opened == [(Path(folder), handed_on)]
 

@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     """Every lesson and the demo, trained for a few steps only."""
     place = tmp_path_factory.mktemp("pages")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commands, "STEPS", 6)
+        patch.setattr(commands.demos, "STEPS", 6)
         assert cli.main(["pages", str(place)]) == 0
     return place
 

@@ -13,7 +13,8 @@ MAY_IMPORT_BY_STRING = {
     "views.py": "is the one upward door",
     "torch_private.py": "probes torch's private modules",
     "cli.py": "loads the commands below it once one is asked for: --help then needs no torch",
-    "commands.py": "loads the user's own module",
+    "commands/functions.py": "loads the user's own module",
+    "commands/lessons.py": "loads what writes pages: it needs nbconvert, which not everybody has",
 }
 
 # Torch's own names on values that no import shows. `_version` of a tensor is none of them: torch's

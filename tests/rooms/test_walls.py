@@ -59,6 +59,7 @@ def test_an_empty_house_keeps_the_contracts(empty_house):
         ("replay", "import torch.nn", NO_TORCH),
         ("capture", "from matplotlib.figure import Figure", NO_DRAWING),
         ("cli", "import ipywidgets", NO_DRAWING),
+        ("commands", "from IPython.display import HTML", NO_DRAWING),
     ],
 )
 def test_a_planted_import_breaks_its_contract(empty_house, room, line, contract):
