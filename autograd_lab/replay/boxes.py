@@ -17,9 +17,9 @@ LABEL_CHARACTER = 7.0  # px, 12-px text
 SUBLABEL_CHARACTER = 7.4  # px, 12-px text of digits, wider than letters on average
 PADDING = 16.0
 LEAST_WIDTHS = {"op": 84.0, "leaf": 94.0}  # room for "norm 0.1235", "grad 1.235e-5" later on
+LEAST_GRAD_WIDTH = 114.0  # "1 of 3 gradients"
 LEAST_WIDTH = 56.0
-GAINS, SHORT_LINE = ".grad +=", 18  # what is said of a leaf that accumulates, on one line if short
-GAINS_CHARACTER = 7.4  # px, bold
+LONGEST_OWNER = 16  # of a `.grad`: its leaf stands on the same row, with its whole name
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -119,18 +119,20 @@ def _backward_fold(number: int, cell: Cell, lane: int, recording: Recording) -> 
 def _node_box(
     number: int, lane: int, node: GradNode, recording: Recording, names: Mapping[TensorId, str]
 ) -> Box:
+    label, sublabel = _clipped(node.short_name), _node_place(recording, node)
+    if node.leaf is not None:
+        label, sublabel = f"{_short_path(names[node.leaf], LONGEST_OWNER)}.grad", "+="
     box = Box(
         key=f"node:{node.id}@{lane}",
         kind="node",
         lane=lane,
         cell=number,
-        label=_clipped(node.short_name),
-        sublabel=_node_place(recording, node, names),
+        label=label,
+        sublabel=sublabel,
         nodes=(node.id,),
     )
-    line = f"{box.sublabel}{GAINS}"
-    if node.leaf is not None and len(line) <= SHORT_LINE:
-        box.width = max(box.width, GAINS_CHARACTER * len(line) + PADDING)
+    if node.leaf is not None:
+        box.width = max(box.width, LEAST_GRAD_WIDTH)
     return box
 
 
@@ -177,9 +179,7 @@ def _output_text(recording: Recording, op: Op) -> str:
     return f"{tensor.name or ''} {_shape_text(tensor.shape)}".strip()
 
 
-def _node_place(recording: Recording, node: GradNode, names: Mapping[TensorId, str]) -> str:
-    if node.leaf is not None:
-        return _short_path(names[node.leaf])
+def _node_place(recording: Recording, node: GradNode) -> str:
     module = module_of(recording, node)
     if module:
         return f"in {_short_path(module)}"
@@ -196,18 +196,18 @@ def _clipped(text: str, taken: int = 0) -> str:
     return text if len(text) <= room else text[: room - 1] + "…"
 
 
-def _short_path(path: str) -> str:
+def _short_path(path: str, room: int = LONGEST_LABEL) -> str:
     """A dotted path that fits: its end tells weight from bias, its numbers tell layers apart."""
-    if len(path) <= LONGEST_LABEL:
+    if len(path) <= room:
         return path
     parts = path.split(".")
     for start in range(1, len(parts)):
         numbers = ".".join(part for part in parts[:start] if part.isdigit())
         text = f"…{f'{numbers}…' if numbers else ''}{'.'.join(parts[start:])}"
-        if len(text) <= LONGEST_LABEL:
+        if len(text) <= room:
             return text
-    return _end_of(path)
+    return _end_of(path, room)
 
 
-def _end_of(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else f"…{text[1 - LONGEST_LABEL :]}"
+def _end_of(text: str, room: int = LONGEST_LABEL) -> str:
+    return text if len(text) <= room else f"…{text[1 - room :]}"

@@ -7,7 +7,7 @@ going forward costs and no checkpoints are needed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -69,6 +69,10 @@ class History:
         """Saved tensors alive at step `index`."""
         born = self._saved[: bisect_right(self._saved, index, key=lambda span: span.first)]
         return tuple(saved for span in born if index < span.last for saved in span.slots)
+
+    def lifetimes(self) -> dict[NodeId, tuple[int, int]]:
+        """By node the steps from which and before which its saved tensors are alive."""
+        return {span.slots[0].node: (span.first, span.last) for span in self._saved}
 
     def grads(self, index: int) -> dict[TensorId, Snapshot]:
         """`.grad` of the leaves that have one at step `index`, as far as the recording shows."""
@@ -195,22 +199,27 @@ def _moments(recording: Recording, spans: list[_Span]) -> list[Moment]:
 
 
 def _saved_nbytes(spans: list[_Span], count: int) -> list[int]:
-    """Bytes alive at each step, a storage counted once and as large as the largest slot in it."""
-    size: dict[object, int] = {}
-    turns: list[list[tuple[object, int]]] = [[] for _ in range(count + 1)]
+    """Bytes alive at each step, a storage counted once and as large as the largest slot in it.
+
+    A storage is known by its address, which torch gives out again once it is free: only slots that
+    are alive at the same time share one.
+    """
+    turns: list[list[tuple[object, int, int]]] = [[] for _ in range(count + 1)]
     for span in spans:
         for slot in span.slots:
             key = (slot.node, slot.slot) if slot.storage is None else slot.storage
-            size[key] = max(size.get(key, 0), slot.nbytes)
-            turns[span.first].append((key, 1))
-            turns[span.last].append((key, -1))
-    alive: Counter[object] = Counter()
+            turns[span.first].append((key, slot.nbytes, 1))
+            turns[span.last].append((key, slot.nbytes, -1))
+    alive: defaultdict[object, Counter[int]] = defaultdict(Counter)  # how many slots of each size
     nbytes: list[int] = []
     total = 0
     for turn in turns[:count]:
-        for key, change in turn:
-            before = alive[key] > 0
-            alive[key] += change
-            total += size[key] * ((alive[key] > 0) - before)
+        for key, size, change in turn:
+            sizes = alive[key]
+            total -= max(sizes, default=0)
+            sizes[size] += change
+            if not sizes[size]:
+                del sizes[size]
+            total += max(sizes, default=0)
         nbytes.append(total)
     return nbytes

@@ -11,7 +11,6 @@ from .passes import NodeRun
 from .words import amount, is_bad
 
 __all__ = [
-    "GAINS",
     "bad_amount",
     "held_numbers",
     "leaf_numbers",
@@ -19,8 +18,6 @@ __all__ = [
     "op_numbers",
     "run_numbers",
 ]
-
-GAINS = ".grad +="
 
 
 def op_numbers(outputs: tuple[Snapshot, ...], ref: TensorRef, *, is_birth: bool) -> list[str]:
@@ -63,19 +60,12 @@ def leaf_numbers(ref: TensorRef, grad: Snapshot | None) -> list[str]:
     return choices
 
 
-def run_numbers(
-    run: NodeRun | None, *, is_leaf: bool, is_birth: bool, has_gains: bool = False
-) -> list[str]:
-    """What a run of a node received, or where NaN or Inf begins; nothing without a run.
-
-    has_gains: the first line of the box says `.grad +=`.
-    """
+def run_numbers(run: NodeRun | None, *, is_leaf: bool, is_birth: bool) -> list[str]:
+    """What a run of a node received, or where NaN or Inf begins; nothing without a run."""
     received = amount(run.received[0]) if run is not None and run.received else ""
     number = received.removeprefix("= ")
-    if has_gains:
-        return [received] if received != number or not number else norm_numbers(number)
     if is_leaf:
-        return [f".grad += {number}".rstrip(), f"+= {number}".rstrip()]
+        return [f"+= {number}"] if number else []
     if run is None or not received:
         return []
     bad = bad_amount(run.returned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograd_lab.recording import OpId, Recording, TensorId
 from autograd_lab.replay import PlacedNode
 
-from .box_numbers import GAINS, bad_amount, leaf_numbers, op_numbers, run_numbers
+from .box_numbers import bad_amount, leaf_numbers, op_numbers, run_numbers
 from .box_state import BoxState, Status
 from .numbers import format_number, format_shape
 from .rules import formula_lines
@@ -13,16 +13,10 @@ from .text_width import first_fitting, fitted
 from .turns import Turn, pass_starts, turns_of
 from .words import Words, amount, amounts, is_bad
 
-__all__ = ["PADDING", "BoxWords", "gains_label"]
+__all__ = ["PADDING", "BoxWords"]
 
 MONO = 7.23
 PADDING = 7.0
-
-
-def gains_label(box: PlacedNode) -> str:
-    """The first line of a node that accumulates: "w.grad +=", as far as that fits."""
-    names = (f"{box.sublabel}{GAINS}", box.sublabel)
-    return next((one for one in names if len(one) * MONO <= box.width - PADDING), box.label)
 
 
 class BoxWords:
@@ -43,8 +37,6 @@ class BoxWords:
         room = box.width - PADDING
         label = next((name for name in self._names(box) if len(name) * MONO <= room), box.label)
         sublabel = first_fitting([*self._numbers(box), box.sublabel], room)
-        if not sublabel and label.endswith(GAINS):
-            return label, ""  # it has the name already
         return label, sublabel or fitted(box.sublabel, room)
 
     def tip(self, box: PlacedNode) -> str:
@@ -69,8 +61,6 @@ class BoxWords:
         if box.kind in ("leaf", "input") and len(box.tensors) == 1:
             value = amount(self.state.values.get(box.tensors[0]))
             return [f"{box.label} {value}"] if value.startswith("= ") else []
-        if box.kind == "node" and len(box.nodes) == 1:
-            return [] if self._leaf_of(box) is None else [gains_label(box)]
         return []
 
     def _leaf_of(self, box: PlacedNode) -> TensorId | None:
@@ -120,13 +110,7 @@ class BoxWords:
         runs = [run for run in self.state.runs_of(box) if run.step <= self.state.step]
         run = runs[0] if runs else None
         is_leaf = self._leaf_of(box) is not None
-        numbers = run_numbers(
-            run,
-            is_leaf=is_leaf,
-            is_birth=self.state.is_birth(box),
-            has_gains=is_leaf and gains_label(box).endswith(GAINS),
-        )
-        return numbers
+        return run_numbers(run, is_leaf=is_leaf, is_birth=self.state.is_birth(box))
 
     def _tip_line(self, box: PlacedNode) -> str:
         if box.kind == "op" and len(box.ops) == 1:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from functools import singledispatch
 
-from autograd_lab.recording import Recording, SourceLine, TensorRef
+from autograd_lab.recording import Recording, SavedLedger, SourceLine, TensorRef
 from autograd_lab.replay import Cursor, Frame, GradientFlow
 
 from .flow_text import flow_text
 from .frame_text import cursor_text, frame_text
+from .ledger_text import ledger_text
 from .numbers import format_number, format_shape
 from .printable import printable
 from .recording_text import recording_text
@@ -76,5 +77,6 @@ _text_of.register(Recording, recording_text)
 _text_of.register(Frame, frame_text)
 _text_of.register(Cursor, cursor_text)
 _text_of.register(GradientFlow, flow_text)
+_text_of.register(SavedLedger, ledger_text)
 _text_of.register(TensorRef, _tensor_text)
 _text_of.register(SourceLine, _source_text)

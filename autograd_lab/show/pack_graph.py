@@ -180,8 +180,5 @@ def _run_text(
     is_leaf = recording.node(run.node).leaf is not None
     if not run.received:
         return ""
-    is_birth = (pass_id, run.node) in bad.run_births
-    choices = run_numbers(
-        run, is_leaf=is_leaf, is_birth=is_birth, has_gains=run.node in views.gaining
-    )
+    choices = run_numbers(run, is_leaf=is_leaf, is_birth=(pass_id, run.node) in bad.run_births)
     return first_fitting(choices, views.node_rooms.get((pass_id, run.node), WIDE))

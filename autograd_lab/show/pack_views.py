@@ -10,8 +10,7 @@ from autograd_lab.recording import NodeId, OpId, PassId, Recording, TensorId
 from autograd_lab.replay import GraphView, PlacedNode, layout_views
 
 from .bad_steps import BadSteps
-from .box_numbers import GAINS
-from .box_words import PADDING, gains_label
+from .box_words import PADDING
 from .turns import PassStart, turns_of
 from .words import Words
 
@@ -21,10 +20,7 @@ MOST_TWINS = 16  # of one call: above, each knows its call alone
 
 
 class PackViews:
-    """All drawings, and how much room a call, a node run or a leaf has in its box.
-
-    gaining  nodes whose first line says `.grad +=` already
-    """
+    """All drawings, and how much room a call, a node run or a leaf has in its box."""
 
     def __init__(
         self, recording: Recording, words: Words, bad: BadSteps, starts: Sequence[PassStart]
@@ -36,7 +32,6 @@ class PackViews:
         self.op_rooms: dict[OpId, float] = {}
         self.node_rooms: dict[tuple[PassId | None, NodeId], float] = {}
         self.leaf_rooms: dict[TensorId, float] = {}
-        self.gaining: set[NodeId] = set()
         self.views = [self._view(view) for view in layout_views(recording)]
 
     @property
@@ -110,8 +105,8 @@ class PackViews:
             "y": round(box.y),
             "w": round(box.width),
             "h": round(box.height),
-            "label": self._label(box),
-            "sub": self._sub(box),
+            "label": box.label,
+            "sub": box.sublabel,
             "tip": self._tip(box),
             "ops": list(box.ops),
             "nodes": list(box.nodes),
@@ -125,25 +120,8 @@ class PackViews:
             self.op_rooms[box.ops[0]] = room
         elif box.kind == "node":
             self.node_rooms[pass_id, box.nodes[0]] = room
-            if self._label(box).endswith(GAINS):
-                self.gaining.add(box.nodes[0])
         elif box.kind in ("leaf", "input"):
             self.leaf_rooms[box.tensors[0]] = room
-
-    def _is_accumulation(self, box: PlacedNode) -> bool:
-        return box.kind == "node" and self.recording.node(box.nodes[0]).leaf is not None
-
-    def _label(self, box: PlacedNode) -> str:
-        """What a box is; a node that accumulates is named by its leaf, as far as that fits."""
-        if not self._is_accumulation(box):
-            return box.label
-        return gains_label(box)
-
-    def _sub(self, box: PlacedNode) -> str:
-        """What is known before anything ran: mostly a shape, written as everywhere else."""
-        if self._is_accumulation(box):
-            return ""
-        return box.sublabel
 
     def _note(self, box: PlacedNode) -> str:
         if box.kind not in ("leaf", "input"):

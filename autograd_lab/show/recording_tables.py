@@ -9,6 +9,7 @@ from autograd_lab.recording import (
     Recording,
     SourceLine,
 )
+from autograd_lab.replay import frame_at
 
 from .numbers import count, format_nbytes, format_shape
 from .passes import BackwardPass, NodeRun
@@ -100,15 +101,20 @@ def backward_table(recording: Recording, passed: BackwardPass, words: Words) -> 
 def saved_table(recording: Recording, words: Words) -> Table:
     """What each node keeps for backward: slot, tensor, shape, bytes; shared memory is marked."""
     rows: list[tuple[str, ...]] = []
-    seen: dict[int, str] = {}
+    lifetimes = frame_at(recording, 0).history.lifetimes()
+    seen: dict[int, tuple[int, str]] = {}  # by storage: until when, and which slot
     for node in recording.nodes:
         for slot in node.saved:
             notes = [f"packed by {slot.packed_by}"] if slot.packed_by else []
             notes += [slot.problem] if slot.problem else []
             if slot.storage is not None:
-                if slot.storage in seen:
-                    notes.append(f"same memory as {seen[slot.storage]}")
-                seen.setdefault(slot.storage, f"{node.short_name} {slot.name}")
+                born, end = lifetimes.get(node.id, (0, 0))
+                until, other = seen.get(slot.storage, (0, ""))
+                if born < until:  # else torch has given out the address again
+                    notes.append(f"same memory as {other}")
+                else:
+                    other = f"{node.short_name} {slot.name}"
+                seen[slot.storage] = max(until, end), other
             tensor = words.tensor(slot.tensor) if slot.tensor is not None else ""
             nbytes = format_nbytes(slot.nbytes) if slot.shape is not None else ""
             shape = format_shape(slot.shape)

@@ -68,7 +68,7 @@ def graph_svg(
         f'<g transform="translate({shift:.1f} {head:.1f})">',
         *_lanes(layout),
         *_ties(layout, words),
-        *(_edge(edge, state) for edge in layout.edges),
+        *(_edge(edge, state) for edge in sorted(layout.edges, key=lambda edge: edge.times)),
         *_turns(layout, words, state),
         *(_box(node, words) for node in layout.nodes),
         "</g></svg>",
@@ -120,7 +120,7 @@ def _edge(edge: PlacedEdge, state: BoxState) -> str:
     if edge.times == 1:
         return path
     x, y = edge.middle
-    place = f'x="{x + 6:.1f}" y="{y + 4:.1f}"'
+    place = f'x="{x - 6:.1f}" y="{y + 4:.1f}"'
     return f'{path}<text class="n {colour}" {place}>&#215;{edge.times}</text>'
 
 

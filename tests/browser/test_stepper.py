@@ -251,7 +251,7 @@ def test_a_line_says_how_often_it_is_gone_and_is_solid_once_it_was(scalar):
 
 def test_a_node_with_all_its_gradients_is_ready(scalar):
     scalar.evaluate("() => model.set('step', 6)")
-    box = scalar.locator(".al-box", has_text="x.grad +=")
+    box = scalar.locator(".al-box", has_text="x.grad")
     expect(box).to_have_class(re.compile("al-waiting"))
     expect(box.locator(".al-second")).to_have_text("1 of 3 gradients")
     scalar.evaluate("() => model.set('step', 7)")

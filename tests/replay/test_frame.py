@@ -112,6 +112,15 @@ def test_a_storage_that_two_nodes_save_counts_once(two_layers):
     assert frame.saved_nbytes == 340
 
 
+def test_an_address_that_comes_again_is_another_storage():
+    build = Builder()
+    for nbytes in (100, 700):
+        build.backward(build.op("exp", build.parameter("w"), saved=[("result", nbytes, 1)]))
+    recording = build.recording()
+    starts = [at for at, one in enumerate(recording.events) if isinstance(one, BackwardStarted)]
+    assert [frame_at(recording, start).saved_nbytes for start in starts] == [100, 700]
+
+
 def test_a_shared_storage_stays_until_the_last_node_frees_it(two_layers):
     last_linear = after(two_layers, NodeFinished, nth=0)
     relu = after(two_layers, NodeFinished, nth=1)

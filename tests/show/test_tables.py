@@ -1,4 +1,7 @@
+from autograd_lab.show.recording_tables import saved_table
 from autograd_lab.show.tables import Table, column, fold, html_table, shorten, text_table
+from autograd_lab.show.words import Words
+from tests.replay.building import Builder
 from tests.show.awkward import HOSTILE
 
 COLUMNS = (column("#", number=True), column("name"), column("empty"))
@@ -43,3 +46,13 @@ def test_html_cells_are_escaped_and_headers_have_scopes():
 def test_a_line_break_in_a_name_does_not_break_the_table():
     broken = Table(caption="Rows", columns=COLUMNS, rows=(("1", "a\nb", ""),))
     assert text_table(broken)[1] == "  1  a b"
+
+
+def test_saved_tensors_that_share_memory_say_so_and_an_address_that_comes_again_does_not():
+    build = Builder()
+    for _ in range(2):
+        h = build.op("relu", build.parameter("w"), saved=[("result", 100, 1)])
+        build.backward(build.op("linear", h, saved=[("mat1", 100, 1)]))
+    recording = build.recording()
+    told = [row[-1] for row in saved_table(recording, Words(recording)).rows]
+    assert told == ["", "same memory as ReluBackward0 result"] * 2

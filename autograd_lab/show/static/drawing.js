@@ -95,7 +95,8 @@ function cullScene(view, drawing, scene, areas, kept) {
     new Set(),
     (at) => {
       const line = drawEdge(drawing.edges[at]);
-      scene.edgeLayer.append(line.group);
+      if (line.times) scene.edgeLayer.append(line.group); // its words stand on the other lines
+      else scene.edgeLayer.prepend(line.group);
       return line;
     },
     (line) => line.group.remove(),
@@ -144,7 +145,7 @@ function drawEdge({ points, times }) {
   const group = createSvg("g", {}, path);
   if (!times) return { group, path, times: null, kind: "" };
   const [x0, y0, x1, y1] = points;
-  const text = createSvg("text", { x: (x0 + x1) / 2 + 6, y: (y0 + y1) / 2 + 4 }, `×${times}`);
+  const text = createSvg("text", { x: (x0 + x1) / 2 - 6, y: (y0 + y1) / 2 + 4 }, `×${times}`);
   group.append(text);
   return { group, path, times: text, kind: "" };
 }
