@@ -14,14 +14,18 @@ _HOMES = {
     "Cursor": "replay",
     "Recorder": "capture",
     "Recording": "recording",
+    "SavedLedger": "recording",
     "Stepper": "show",
     "device": "doors",
     "gradient_flow": "replay",
     "load_recording": "recording",
     "record": "capture",
     "record_step": "capture",
+    "save_pytree_for_backward": "pytrees",
+    "saved_ledger": "pytrees",
     "step_through": "doors",
     "to_html": "show",
+    "unpack_saved": "pytrees",
 }
 __all__ = sorted(["__version__", *_HOMES])  # pyright: ignore[reportUnsupportedDunderAll] (one list of names, not two)
 

@@ -16,6 +16,7 @@ from .events import (
     Scope,
 )
 from .graph import Edge, GradNode, NodeId, Op, OpId, PassId, SavedSlot, SourceLine, SourceText
+from .ledger import SavedEntry, SavedLedger
 from .record import Record
 from .recording import Meta, Recording, load_recording
 from .tensors import Detail, Histogram, Snapshot, TensorId, TensorRef, Values
@@ -42,6 +43,8 @@ __all__ = [
     "ProblemSeen",
     "Record",
     "Recording",
+    "SavedEntry",
+    "SavedLedger",
     "SavedSlot",
     "Scope",
     "Snapshot",
