@@ -102,9 +102,9 @@ def _remedy(value: object, part: str) -> str:
         return "Let the type's flatten_fn return them as children."
     if part:
         return "Save the tensors as values of the dict."
-    if isinstance(value, (set, frozenset)):
+    if issubclass(type(value), (set, frozenset)):
         return "Save a list of them instead."
-    if isinstance(value, nn.Module):
+    if issubclass(type(value), nn.Module):
         return "Save a list or a dict of the module's tensors instead."
     kind = type(value).__name__
     return (
@@ -116,10 +116,10 @@ def _remedy(value: object, part: str) -> str:
 def _parts(holder: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any object at all)
     kind = type(holder)
     if issubclass(kind, dict):
-        for key, part in dict.items(holder):
-            yield step(key), part
+        for number, (key, part) in enumerate(dict.items(holder)):
+            yield step(key, number), part
             if type(key) not in ATOMS:
-                yield f"{step(key)} as a key", key
+                yield f"{step(key, number)} as a key", key
     elif issubclass(kind, (list, tuple, deque)):
         yield from _numbered(
             list.__iter__(holder)

@@ -110,7 +110,7 @@ class _Known:
 
 
 def _constant(path: str, value: object) -> SavedEntry:
-    text = reprlib.repr(value) if type(value) in SHOWN else ""
+    text = _told(lambda: reprlib.repr(value)) or "" if type(value) in SHOWN else ""
     return SavedEntry(path=f"saved{path}", role="constant", kind=type(value).__name__, text=text)
 
 

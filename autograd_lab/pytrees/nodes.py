@@ -8,7 +8,6 @@ may carry anything else, so it is a container only where it was registered.
 from __future__ import annotations
 
 import enum
-import reprlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -63,13 +62,15 @@ class Node(NamedTuple):
     searched: object = None
 
 
-def step(key: object) -> str:
+def step(key: object, number: int = 0) -> str:
     """How Python spells the way to a key, without running code of the key's class.
 
-    >>> step("w"), step(0), step((1, "a")), step(object())
-    ("['w']", '[0]', "[(1, 'a')]", '[<object key>]')
+    number  where it stands among the keys, for one that can't be spelled
+
+    >>> step("w"), step(0), step((1, "a")), step(object(), 2)
+    ("['w']", '[0]', "[(1, 'a')]", '[<key 2, object>]')
     """
-    return f"[{_key_text(key)}]"
+    return f"[{_key_text(key, number)}]"
 
 
 def open_node(value: object) -> Node | None:
@@ -104,15 +105,16 @@ def open_node(value: object) -> Node | None:
     return None
 
 
-def _key_text(key: object) -> str:
-    if type(key) in PLAIN_KEYS:
-        return reprlib.repr(key)
-    if type(key) is tuple:
-        inner = ", ".join(map(_key_text, key))
+def _key_text(key: Any, number: int) -> str:  # noqa: ANN401 (any hashable object)
+    kind = type(key)
+    if kind in PLAIN_KEYS and (kind is not int or key.bit_length() < 1000):
+        return repr(key)  # Python refuses to write a number of more than 4300 digits
+    if kind is tuple:
+        inner = ", ".join(_key_text(part, number) for part in key)
         return f"({inner},)" if len(key) == 1 else f"({inner})"
-    if isinstance(key, enum.Enum):
-        return f"{type(key).__name__}.{key._name_}"
-    return f"<{type(key).__name__} key>"
+    if issubclass(kind, enum.Enum):
+        return f"{kind.__name__}.{key._name_}"
+    return f"<key {number}, {kind.__name__}>"
 
 
 def _mapping(kind: NodeKind, mapping: dict[Any, Any], factory: object = None) -> Node:
@@ -149,7 +151,7 @@ def _is_rebuildable(kind: type) -> bool:
 
 
 def _key_steps(keys: Sequence[Any], count: int) -> Iterable[str]:
-    return map(step, keys[:count])
+    return map(step, keys, range(count))
 
 
 def _index_steps(context: object, count: int) -> Iterable[str]:

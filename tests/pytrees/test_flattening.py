@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections import OrderedDict, defaultdict, deque
 
@@ -22,6 +23,10 @@ LEAVES = st.one_of(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     st.builds(trees.Box, st.integers()),
 )
+
+
+class Colour(enum.Enum):
+    RED = 1
 
 
 def containers(inner):
@@ -90,7 +95,9 @@ def test_containers_are_new_and_other_leaves_are_the_same():
         (trees.Registered(ONE, ""), ("[0]",)),
         ({"m": trees.Keyed(ONE, "")}, ("['m'].x",)),
         (OrderedDict(a=defaultdict(list, b=deque([1, ONE]))), ("['a']['b'][1]",)),
-        ({frozenset({1}): ONE}, ("[<frozenset key>]",)),
+        ({0: 0, frozenset({1}): ONE}, ("[<key 1, frozenset>]",)),
+        ({10**5000: ONE, Colour.RED: TWO}, ("[<key 0, int>]", "[Colour.RED]")),
+        ({"k" * 99: ONE}, (f"['{'k' * 99}']",)),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -124,6 +131,10 @@ def test_a_property_of_an_opaque_object_is_not_called():
         def y(self):
             raise AssertionError
 
+        @property
+        def __class__(self):
+            raise AssertionError
+
         def __getattr__(self, name):
             raise AssertionError
 
@@ -139,6 +150,7 @@ def test_a_property_of_an_opaque_object_is_not_called():
         __hash__ = None
 
     loud = Loud()
+    loud.z = [Loud()]
     assert unflatten_tree(flatten_tree([loud, ONE])[1], [TWO])[0] is loud
 
 

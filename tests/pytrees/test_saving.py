@@ -212,6 +212,22 @@ def test_torch_func_transforms_work():
         torch.testing.assert_close(transform(loss), transform(plain))
 
 
+@pytest.mark.parametrize(
+    "tree_of",
+    [lambda x: (x, x), lambda x: {0: x, "k": 2.0}, lambda x: [x, {"n": (None, [x])}]],
+    ids=["flat", "dict", "nested"],
+)
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by dynamo
+def test_compile_traces_saving_and_unpacking_whole(tree_of):
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def run(x):
+        return KeepsTree.apply(x, tree_of).sum()
+
+    x = torch.full((2,), 3.0, requires_grad=True)
+    run(x).backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
 def test_checkpoint_saves_again():
     x = torch.ones(3, requires_grad=True)
     w = torch.full((3,), 2.0, requires_grad=True)
@@ -241,6 +257,19 @@ def test_no_tensor_is_kept_on_ctx_itself():
     run_forward(save)
     assert not any(isinstance(entry, torch.Tensor) for entry in kept[0])
     assert isinstance(kept[0], tuple)
+
+
+class KeepsTree(torch.autograd.Function):
+    """x squared, saved in a tree whose first child is x."""
+
+    @staticmethod
+    def forward(ctx, x, tree_of):
+        save_pytree_for_backward(ctx, tree_of(x))
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output * unpack_saved(ctx)[0], None
 
 
 def run_forward(save):
