@@ -100,3 +100,36 @@ def test_a_page_says_its_title_and_holds_no_widget_without_a_view(folder):
     text = (folder / "02_backprop_by_hand.html").read_text("utf-8")
     assert "<title>02 Backprop by hand, then stepped</title>" in text
     assert "widget-view+json" not in text
+
+
+BRIGHTNESS = """selector => {
+  const style = getComputedStyle(document.querySelector(selector));
+  const green = colour => Number(colour.match(/\\d+/g)[1]);
+  return [green(style.backgroundColor), green(style.color)];
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("theme", "is_dark"), [("light", False), ("dark", True)])
+@pytest.mark.parametrize("lesson", [path.stem for path in LESSONS])
+def test_a_page_follows_the_readers_theme_and_its_text_has_contrast(
+    open_page, folder, lesson, theme, is_dark
+):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page, wrong = open_page(folder / f"{lesson}.html", theme=theme)
+    assert wrong == []
+    background, text = page.evaluate(BRIGHTNESS, ".jp-Notebook")
+    assert (background < text) == is_dark
+    rules = {"runOnly": ["color-contrast"]}
+    assert axe.run(page, options=rules).response["violations"] == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_stepper_in_a_page_follows_the_theme_too(open_page, folder, theme):
+    page, wrong = open_page(folder / "00_start.html", theme=theme)
+    stepper = page.frames[1].locator(".al-stepper").first
+    stepper.wait_for()
+    background = stepper.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 27)"}[theme]
+    assert wrong == []
