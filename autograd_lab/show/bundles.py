@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from autograd_lab.recording import Recording
+from autograd_lab.recording import Recording, SavedLedger
 from autograd_lab.replay import Cursor, Frame, GradientFlow
 
 from .describing import describe
 from .figures import flow_figure
 from .frame_text import frame_text
+from .ledger_text import ledger_html
 from .recording_text import headline, setting
 from .static_view import notes_html, picture_html, static_html, tables_html
 
@@ -23,7 +24,8 @@ def mimebundle(record: object) -> Bundle:
     """Return (data, metadata) by MIME type; text/plain is always there.
 
     A recording, frame or cursor has text/html: a picture as `<img>`, since inline SVG, style and
-    script are removed from untrusted notebooks, then tables and words. A gradient flow has an
+    script are removed from untrusted notebooks, then tables and words; a ledger has its table. A
+    gradient flow has an
     `<img>` that follows the reader's theme, and image/png for places that show no HTML.
     """
     data: dict[str, Any] = {"text/plain": describe(record)}
@@ -34,6 +36,8 @@ def mimebundle(record: object) -> Bundle:
             data["text/html"] = _frame_html(record)
         case Cursor():
             data["text/html"] = _frame_html(record.frame)
+        case SavedLedger():
+            data["text/html"] = ledger_html(record)
         case GradientFlow() if record.rows:
             shown, metadata = flow_figure(record)._repr_mimebundle_()
             return {**shown, **data}, metadata

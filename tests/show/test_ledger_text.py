@@ -83,3 +83,9 @@ def test_a_ledger_of_constants_counts_no_memory():
     assert describe(SavedLedger(entries=LEDGER.entries[-1:])).splitlines()[0] == (
         "Saved for backward: no tensors, 1 constant"
     )
+
+
+def test_a_notebook_shows_the_table():
+    ledger = SavedLedger(entries=(SavedEntry(path="['k']", role="constant", kind="int"),))
+    data, _ = ledger._repr_mimebundle_()
+    assert data["text/html"] == ledger_html(ledger)
