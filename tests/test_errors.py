@@ -87,9 +87,8 @@ def test_outside_of_a_notebook_the_traceback_is_pythons_own():
 
 
 def test_a_folder_that_only_begins_like_the_package_is_the_users():
-    code = compile(
-        "raise ValueError", f"{errors.__file__.removesuffix('/errors.py')}_of_mine.py", "exec"
-    )
+    package = Path(errors.__file__).parents[1]
+    code = compile("raise ValueError", f"{package}_of_mine.py", "exec")
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         exec(code, {})
     assert errors.lines_of_the_user(caught.value)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -442,6 +443,13 @@ def test_an_old_torch_is_refused_with_the_way_to_update(version, said):
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_a_supported_torch_is_taken_whatever_its_suffix(version, said):
     assert said[version] == "imported"
+
+
+def test_a_type_registered_with_torchs_pytree_is_found_and_another_is_not():
+    node = torch_private.registered_node(OrderedDict)
+    values, context = node.flatten_fn(OrderedDict(a=1, b=2))
+    assert node.unflatten_fn(values, context) == OrderedDict(a=1, b=2)
+    assert torch_private.registered_node(type("Box", (), {})) is None
 
 
 def test_no_public_name_of_the_file_goes_untested():

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 import linecache
-import sys
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType
 
+from autograd_lab.errors import file_label
 from autograd_lab.recording import SourceLine, SourceText
 
 __all__ = ["argument_name", "callee", "source_line", "source_text", "target_name"]
@@ -110,7 +109,7 @@ def source_line(code: CodeType, instruction: int) -> SourceLine:
     line = span[0] if span else code.co_firstlineno
     text = linecache.getline(code.co_filename, line).strip()
     return SourceLine(
-        file=_label(code.co_filename), line=line, function=code.co_qualname, text=text
+        file=file_label(code.co_filename), line=line, function=code.co_qualname, text=text
     )
 
 
@@ -119,7 +118,7 @@ def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
     every = linecache.getlines(code.co_filename)
     if not every:
         return None
-    label = _label(code.co_filename)
+    label = file_label(code.co_filename)
     if code.co_name == "<module>" and not label.startswith("In["):
         first, last = max(1, min(lines) - 3), min(len(every), max(lines) + 3)
     elif code.co_name == "<module>":
@@ -134,28 +133,6 @@ def source_text(code: CodeType, lines: set[int]) -> SourceText | None:
         first_line=first,
         lines=tuple(line.rstrip("\n") for line in every[first - 1 : last]),
     )
-
-
-def _label(file: str) -> str:
-    """How people name a file: "In[3]" for a notebook cell, else a path.
-
-    The path is relative to the working directory or to site-packages, or the bare name.
-    """
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is not None:
-        number = getattr(shell.compile, "_filename_map", {}).get(file)
-        if number is not None:
-            return f"In[{number}]"
-        if Path(file).parent.name.startswith("ipykernel_"):
-            return "In[?]"
-    path = Path(file)
-    try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        parts = path.parts
-        inside = parts.index("site-packages") + 1 if "site-packages" in parts else len(parts) - 1
-        return "/".join(parts[inside:])
 
 
 def _span(code: CodeType, instruction: int) -> Span | None:
