@@ -8,7 +8,7 @@ from .frame import Frame, SavedAlive, frame_at, whole_number
 from .given import require_recording
 from .insides import GraphView, layout_views
 from .layout import GraphLayout, Lane, PlacedEdge, PlacedNode, collector_paused, layout_graph
-from .match import known_modules, known_names, module_of
+from .match import known_modules, known_names, module_of, names_of_node, names_of_op
 
 __all__ = [
     "Cursor",
@@ -31,6 +31,8 @@ __all__ = [
     "layout_graph",
     "layout_views",
     "module_of",
+    "names_of_node",
+    "names_of_op",
     "require_recording",
     "whole_number",
 ]

@@ -72,8 +72,9 @@ class Cursor:
     ) -> Frame:
         """Go forward to the next step at which all given conditions hold, and return its frame.
 
-        target      name of a node ("AddmmBackward0"), op ("linear") or leaf ("fc1.weight"), or a
-                    glob ("Mm*"); the case of letters is ignored only where nothing else fits
+        target      name of a node ("AddmmBackward0"), op ("linear"), variable ("loss"), leaf
+                    ("fc1.weight", "fc1.weight.grad") or module ("fc1"), or a glob ("Mm*"); the case
+                    of letters is ignored only where nothing else fits
         module      module path or glob; what runs in its submodules counts
         norm_over   some value of the step has a norm above this bound, or a NaN one
         nonfinite   some value of the step holds a NaN or an Inf
@@ -109,9 +110,14 @@ class Cursor:
 
     def _nothing_ahead(self, conditions: _Conditions) -> NodeNotFoundError:
         """Build the error of a search in vain: the nearest names, or where it held before."""
+        modules = known_modules(self.recording)
         for kind, wanted, known in (
-            ("node, op or leaf", conditions["target"], known_names(self.recording)),
-            ("module", conditions["module"], known_modules(self.recording)),
+            (
+                "node, op, variable or module",
+                conditions["target"],
+                known_names(self.recording) | modules,
+            ),
+            ("module", conditions["module"], modules),
         ):
             if wanted is not None and not matching(wanted, known):
                 like = near(wanted, known)

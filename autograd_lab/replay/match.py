@@ -12,12 +12,22 @@ from autograd_lab.recording import (
     GradNode,
     NodeFinished,
     NodeStarted,
+    Op,
     OpCalled,
     Recording,
     Snapshot,
 )
 
-__all__ = ["known_modules", "known_names", "matching", "module_of", "near", "steps_where"]
+__all__ = [
+    "known_modules",
+    "known_names",
+    "matching",
+    "module_of",
+    "names_of_node",
+    "names_of_op",
+    "near",
+    "steps_where",
+]
 
 
 def steps_where(
@@ -35,7 +45,10 @@ def steps_where(
 
     every_step  look at all steps of an op or node, not only at its first
     """
+    target = target.removesuffix(" +=") if target is not None else None  # as texts write x.grad +=
     names = matching(target, known_names(recording)) if target is not None else set[str]()
+    if target is not None and not names and module is None:
+        target, module = None, target
     modules = matching(module, known_modules(recording)) if module is not None else set[str]()
     every_step = every_step or norm_over is not None or nonfinite or accumulate
     for step, event in enumerate(recording.events[after:], start=after + 1):
@@ -58,10 +71,22 @@ def steps_where(
 
 
 def known_names(recording: Recording) -> set[str]:
-    """Names of nodes, ops and leaves."""
-    names = {name for op in recording.ops for name in (op.name, op.qualname)}
-    names.update(name for node in recording.nodes for name in _names_of(recording, node))
+    """Names of nodes, of ops and the variables that they made, of leaves and their `.grad`."""
+    names = {name for op in recording.ops for name in names_of_op(recording, op)}
+    names.update(name for node in recording.nodes for name in names_of_node(recording, node))
     return names
+
+
+def names_of_op(recording: Recording, op: Op) -> tuple[str, ...]:
+    """What a call goes by: its name, its full name, the variables that hold what it returned."""
+    made = (recording.tensors[tensor].name for tensor in op.outputs)
+    return (op.name, op.qualname, *(name for name in made if name))
+
+
+def names_of_node(recording: Recording, node: GradNode) -> tuple[str, ...]:
+    """What a node goes by: its name with and without namespace, its leaf and that one's `.grad`."""
+    leaf = recording.tensors[node.leaf].name if node.leaf is not None else None
+    return (node.name, node.short_name, *((leaf, f"{leaf}.grad") if leaf else ()))
 
 
 def known_modules(recording: Recording) -> set[str]:
@@ -104,10 +129,10 @@ def _subject_of(recording: Recording, event: Event) -> tuple[tuple[str, ...], st
     match event:
         case OpCalled():
             op = recording.ops[event.op]
-            return (op.name, op.qualname), op.module
+            return names_of_op(recording, op), op.module
         case NodeStarted() | NodeFinished() | GradAccumulated():
             node = recording.nodes[event.node]
-            return _names_of(recording, node), module_of(recording, node)
+            return names_of_node(recording, node), module_of(recording, node)
         case _:
             return (), None
 
@@ -126,11 +151,6 @@ def _snapshots_of(event: Event) -> tuple[Snapshot, ...]:
         case _:
             found = ()
     return tuple(snapshot for snapshot in found if snapshot is not None)
-
-
-def _names_of(recording: Recording, node: GradNode) -> tuple[str, ...]:
-    leaf = recording.tensors[node.leaf].name if node.leaf is not None else None
-    return (node.name, node.short_name, leaf) if leaf else (node.name, node.short_name)
 
 
 def _with_ancestors(module: str | None) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from autograd_lab.recording import (
     OpCalled,
     OpId,
     PassId,
+    ProblemSeen,
     Recording,
     Snapshot,
     TensorId,
@@ -84,6 +85,9 @@ class BoxState:
                 self._finished.add((event.pass_id, event.node))
             case GradAccumulated():
                 self.grads[event.leaf] = event.after
+            case ProblemSeen(kind="exception", pass_id=int(pass_id), node=int(node)):
+                error = next((p.error for p in self.passes if p.started.pass_id == pass_id), None)
+                self.errors[pass_id, node] = error or "an exception"
             case BackwardFinished(error=str(error)):
                 for pass_id, node in self._runs:
                     if pass_id == event.pass_id and (pass_id, node) not in self._finished:

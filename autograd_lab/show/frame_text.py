@@ -68,7 +68,8 @@ def step_line(frame: Frame, words: Words) -> str:
     place = f"Step {frame.index} of {len(frame.recording.events)}"
     if frame.event is None:
         return f"{place}: nothing has run yet"
-    return f"{place}, {frame.phase}: {event_words(frame.event, words)}"
+    phase = "" if frame.phase == "between" else f", {frame.phase}"
+    return f"{place}{phase}: {event_words(frame.event, words)}"
 
 
 def cursor_text(cursor: Cursor) -> str:
@@ -85,9 +86,8 @@ def event_words(event: Event, words: Words) -> str:
             call = "backward()" if event.accumulates else "autograd.grad()"
             return f"{call} starts pass {event.pass_id}"
         case BackwardFinished():
-            return (
-                f"pass {event.pass_id} {f'raised {event.error}' if event.error else 'is finished'}"
-            )
+            ended = f"raised {shorten(event.error, 72)}" if event.error else "is finished"
+            return f"pass {event.pass_id} {ended}"
         case NodeStarted():
             return f"{words.node_of(event.node)} starts"
         case NodeFinished():

@@ -8,14 +8,20 @@ from typing import Any
 from autograd_lab.recording import (
     BackwardStarted,
     GradAccumulated,
-    GradNode,
     OpCalled,
     PassId,
     Recording,
     Snapshot,
     TensorId,
 )
-from autograd_lab.replay import Frame, known_modules, known_names, module_of
+from autograd_lab.replay import (
+    Frame,
+    known_modules,
+    known_names,
+    module_of,
+    names_of_node,
+    names_of_op,
+)
 
 from .bad_steps import BadSteps
 from .box_numbers import held_numbers, norm_numbers, op_numbers, run_numbers
@@ -59,7 +65,13 @@ def runs(
         idle = [
             node for node, came in history.arrivals.items() if came and node not in history.started
         ]
+        failed = passed.failed
+        if failed is not None and failed[1] in history.started:
+            failed = None  # its run says so
         for run in [*passed.runs, *(NodeRun(node=node, step=never) for node in idle)]:
+            is_failed = failed is not None and run.node == failed[1]
+            if failed is not None and is_failed:
+                run.step = failed[0]
             found.append(
                 {
                     "node": run.node,
@@ -67,7 +79,9 @@ def runs(
                     "start": run.step,
                     "finish": run.finish,
                     "error": passed.error is not None and not run.finish and run.step < never,
-                    "text": _run_text(recording, pass_id, run, views, bad),
+                    "text": "raised"
+                    if is_failed
+                    else _run_text(recording, pass_id, run, views, bad),
                     "arrive": history.arrivals.get(run.node, []),
                     "expect": history.expected.get(run.node, 1),
                 }
@@ -139,22 +153,18 @@ def found_by(recording: Recording) -> dict[str, Any]:
     name_at = {name: at for at, name in enumerate(names)}
     module_at = {module: at for at, module in enumerate(modules)}
 
-    def places(own: Sequence[str | None]) -> list[int]:
-        return [name_at[name] for name in dict.fromkeys(own) if name]
-
-    def node_names(node: GradNode) -> list[int]:
-        leaf = recording.tensor(node.leaf).name if node.leaf is not None else None
-        return places([node.name, node.short_name, leaf])
+    def places(own: Sequence[str]) -> list[int]:
+        return [name_at[name] for name in dict.fromkeys(own)]
 
     return {
         "names": names,
         "modules": modules,
         "ops": {
-            "names": [places([op.name, op.qualname]) for op in recording.ops],
+            "names": [places(names_of_op(recording, op)) for op in recording.ops],
             "module": [_at(module_at, op.module) for op in recording.ops],
         },
         "nodes": {
-            "names": [node_names(node) for node in recording.nodes],
+            "names": [places(names_of_node(recording, node)) for node in recording.nodes],
             "module": [_at(module_at, module_of(recording, node)) for node in recording.nodes],
         },
     }

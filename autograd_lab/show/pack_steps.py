@@ -86,8 +86,13 @@ class PackSteps:
             case BackwardStarted():
                 return f"b{event.pass_id}", event.source, [self._start(event)]
             case BackwardFinished():
-                raised = [["raised", None, event.error]] if event.error else []
-                return f"e{event.pass_id}", None, raised
+                raised: list[Panel] = [["raised", None, event.error]] if event.error else []
+                why: list[Panel] = [
+                    ["problem", None, one.text]
+                    for one in self.recording.problems
+                    if event.error and one.pass_id == event.pass_id and one.kind != "exception"
+                ]
+                return f"e{event.pass_id}", None, [*why, *raised]
             case NodeStarted():
                 node = self.recording.node(event.node)
                 self._received[event.pass_id, event.node] = event.grad_outputs

@@ -82,7 +82,8 @@ class PackViews:
                 {
                     "from": place[turn.loss.key] if turn.loss else -1,
                     "to": place[turn.root.key],
-                    "loss": turn.start.loss if turn.loss else "",
+                    "loss": turn.loss_words,
+                    "again": turn.is_again,
                     "gradient": turn.gradient,
                     "pass": turn.start.pass_id,
                 }

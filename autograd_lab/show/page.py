@@ -116,11 +116,15 @@ def _tiles(recording: Recording) -> str:
     losses = losses_of(recording, passes)
     loss = next((losses[number] for number in sorted(losses)), "")
     name, _, value = loss.partition(" = ")
-    calls = len([op for op in recording.ops if op.nodes])
+    calls = len([op for op in recording.ops if op.nodes]) if passes else len(recording.ops)
     problems = len(recording.problems)
     tiles = [
         ("forward", value, name) if value else None,
-        ("forward", str(calls), "forward calls in the graph"),
+        (
+            "forward",
+            str(calls),
+            "forward calls that backward reaches" if passes else "forward calls",
+        ),
         ("backward", str(steps), "backward steps"),
         ("leaf", str(len(parameters_with_grad(recording))), "leaves with a new gradient"),
         ("backward", format_nbytes(saved), "at most saved for backward at once"),

@@ -14,6 +14,7 @@ from autograd_lab.recording import (
     NodeStarted,
     OpCalled,
     PassId,
+    ProblemSeen,
     Recording,
     Snapshot,
     TensorId,
@@ -56,11 +57,15 @@ class NodeRun:
 
 @dataclass(slots=True, kw_only=True)
 class BackwardPass:
-    """One call of the engine and the runs of its nodes, in order of execution."""
+    """One call of the engine and the runs of its nodes, in order of execution.
+
+    failed  (step, node) where it raised, in a node that may have no run: it never started
+    """
 
     started: BackwardStarted
     runs: list[NodeRun]
     error: str | None = None
+    failed: tuple[int, NodeId] | None = None
 
     @property
     def title(self) -> str:
@@ -96,6 +101,8 @@ def backward_passes(recording: Recording) -> list[BackwardPass]:
                 run = open_runs.get((event.pass_id, event.node))
                 if run is not None:
                     run.accumulated = event
+            case ProblemSeen(kind="exception", pass_id=pass_id, node=node) if pass_id in passes:
+                passes[pass_id].failed = None if node is None else (step, node)
             case BackwardFinished(pass_id=pass_id, error=error) if pass_id in passes:
                 passes[pass_id].error = error
             case _:

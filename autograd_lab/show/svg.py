@@ -160,8 +160,8 @@ def _turns(layout: GraphLayout, words: BoxWords, state: BoxState) -> list[str]:
             f' d="M{x0:.1f} {loss.y + loss.height:.1f}'
             f"V{low - 10:.1f}Q{x0:.1f} {low:.1f} {x0 + 10:.1f} {low:.1f}H{x1 - 10:.1f}"
             f'Q{x1:.1f} {low:.1f} {x1:.1f} {low - 10:.1f}V{root.y + root.height + 2:.1f}"/>'
-            f'<text class="c" x="{(x0 + x1) / 2:.1f}" y="{low + 17:.1f}">'
-            f"{html.escape(turn.loss_words)}"
+            f'<text class="c" x="{x1 if turn.is_again else (x0 + x1) / 2:.1f}" y="{low + 17:.1f}">'
+            f"{html.escape(f'{turn.loss_words} · ' if turn.loss_words else '')}"
             f'<tspan class="r">{html.escape(turn.gradient)}</tspan></text>'
         )
     return parts

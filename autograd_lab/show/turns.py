@@ -29,16 +29,20 @@ class PassStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Where one pass begins: its first node, and the call that made the loss if it is drawn."""
+    """Where one pass begins: its first node, and the call that made the loss if it is drawn.
+
+    is_again  an earlier pass began at the same call: its value stands there already
+    """
 
     start: PassStart
     root: PlacedNode
     loss: PlacedNode | None
+    is_again: bool = False
 
     @property
     def loss_words(self) -> str:
-        """The value of the loss beside its call."""
-        return f"{self.start.loss} · " if self.loss and self.start.loss else ""
+        """The value of the loss, beside its call."""
+        return self.start.loss if self.loss and not self.is_again else ""
 
     @property
     def gradient(self) -> str:
@@ -76,10 +80,14 @@ def turns_of(layout: GraphLayout, starts: Sequence[PassStart]) -> list[Turn]:
         for op in box.ops if box.lane == 0 else ():
             makers.setdefault(op, at)
     found: list[Turn] = []
+    begun: set[str] = set()
     for start in starts:
         drawn = [roots[start.pass_id, one] for one in start.roots if (start.pass_id, one) in roots]
         made = [makers[one] for one in start.makers if one in makers]
         if drawn:
             loss = layout.nodes[min(made)] if made else None
-            found.append(Turn(start=start, root=layout.nodes[min(drawn)], loss=loss))
+            again = loss is not None and loss.key in begun
+            root = layout.nodes[min(drawn)]
+            found.append(Turn(start=start, root=root, loss=loss, is_again=again))
+            begun.update([loss.key] if loss else [])
     return found

@@ -180,7 +180,17 @@ def test_boxes_can_be_walked_with_the_keyboard(scalar):
 
 
 @pytest.mark.parametrize(
-    ("typed", "reached"), [("MulBackward0", 6), ("Mul*", 6), ("mulback*", 6), ("x", 8), ("add", 2)]
+    ("typed", "reached"),
+    [
+        ("MulBackward0", 6),
+        ("Mul*", 6),
+        ("mulback*", 6),
+        ("x", 8),
+        ("add", 2),
+        ("y", 2),
+        ("x.grad", 8),
+        ("x.grad +=", 8),
+    ],
 )
 def test_run_to_takes_names_and_globs(scalar, typed, reached):
     press(scalar, "/")
@@ -195,7 +205,7 @@ def test_run_to_takes_names_and_globs(scalar, typed, reached):
         ("Tanh", 'Nothing in this recording is called "Tanh". Names here: '),
         ("MulBakward", "Nearest names: MulBackward0"),
         ("first NaN or Inf", "No step of this recording has a NaN or an Inf"),
-        ("", "Type a node, call, leaf or module"),
+        ("", "Type a node, call, variable, leaf or module"),
     ],
 )
 def test_run_to_says_what_there_is_not(scalar, typed, words):
@@ -303,6 +313,32 @@ def test_play_goes_on_by_itself_and_can_be_stopped(scalar):
     reached = step(scalar)
     scalar.wait_for_timeout(700)
     assert step(scalar) == reached
+
+
+@pytest.mark.parametrize("take_over", ["ArrowRight", "Home", "Back"])
+def test_playing_stops_when_somebody_takes_over(scalar, take_over):
+    press(scalar, " ")
+    scalar.wait_for_function("() => host.dataset.step >= 2")
+    if take_over == "Back":
+        button(scalar, "Back").click()
+    else:
+        press(scalar, take_over)
+    reached = step(scalar)
+    expect(button(scalar, "Play")).to_have_attribute("aria-pressed", "false")
+    scalar.wait_for_timeout(1300)
+    assert step(scalar) == reached
+
+
+def test_playing_ends_at_the_end_and_home_does_not_start_it_again(scalar):
+    scalar.get_by_role("combobox", name="Speed").select_option("16")
+    scalar.evaluate("() => model.set('step', 8)")
+    button(scalar, "Play").click()
+    expect(button(scalar, "Play")).to_have_attribute("aria-pressed", "false")
+    assert step(scalar) == 11
+    scalar.locator(".al-stepper").focus()
+    press(scalar, "Home")
+    scalar.wait_for_timeout(200)
+    assert step(scalar) == 0
 
 
 def test_an_echo_while_playing_is_no_move(scalar):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import autograd_lab as al
 from autograd_lab.errors import NodeNotFoundError, StepError
 from autograd_lab.recording import GradAccumulated, NodeFinished, NodeStarted, OpCalled, Recording
 from autograd_lab.replay import Cursor, frame_at
@@ -111,6 +113,31 @@ def test_run_until_takes_names_and_globs(target, name):
 def test_run_until_finds_a_leaf_by_its_name():
     frame = Cursor(NET).run_until("blocks.1.fc.weight")
     assert NET.tensors[NET.nodes[frame.running].leaf].name == "blocks.1.fc.weight"
+
+
+@pytest.mark.parametrize("written", ["blocks.1.fc.weight.grad", "blocks.1.fc.weight.grad +="])
+def test_run_until_finds_a_gradient_as_texts_write_it(written):
+    frame = Cursor(NET).run_until(written)
+    assert NET.tensors[NET.nodes[frame.running].leaf].name == "blocks.1.fc.weight"
+
+
+def test_run_until_finds_the_call_that_made_a_variable():
+    recording = al.record_step(lambda: _named())
+    cursor = Cursor(recording)
+    cursor.run_until("hidden")
+    assert recording.ops[cursor.event.op].name == "exp"
+
+
+def _named():
+    x = torch.ones(2, requires_grad=True)
+    hidden = x.exp()
+    hidden.sum().backward()
+
+
+def test_run_until_takes_a_module_where_no_name_fits():
+    cursor = Cursor(NET)
+    cursor.run_until("blocks.2")
+    assert NET.ops[cursor.event.op].module == "blocks.2.fc"
 
 
 def test_run_until_module_takes_what_runs_inside_it():

@@ -247,6 +247,7 @@ def test_run_to_finds_whole_names():
         "torch::autograd::AccumulateGrad",
         "AccumulateGrad",
         "x",
+        "x.grad",
     ]
     assert [names[at] for at in packed["ops"]["names"][0]] == ["mul", "torch.Tensor.mul"]
 

@@ -144,9 +144,39 @@ def test_a_node_has_raised_only_once_the_pass_has_stopped():
 
 def test_a_node_runs_until_it_has_finished_whatever_happens_meanwhile():
     failed = recordings.failed()
-    problem = ProblemSeen(kind="exception", text="planted", node=1, pass_id=1)
+    problem = ProblemSeen(kind="non-finite backward", text="planted", node=1, pass_id=1)
     seen = replace(failed, events=(*failed.events[:6], problem, failed.events[6]))
     assert groups(drawn(seen, step=7))["MulBackward0"].get("class") == "r now"
+
+
+def test_a_node_that_raised_before_it_started_is_marked():
+    build = Builder()
+    y = build.op("sin", build.op("exp", build.tensor("x", leaf=True)))
+    one = build.start_pass(build.node_of[y])
+    build.run(one, build.node_of[y])
+    node = build.nodes[build.node_of[y]].edges[0].node
+    build.events.append(ProblemSeen(kind="exception", text="planted", node=node, pass_id=one))
+    build.finish_pass(one, "RuntimeError: planted")
+    recording = build.recording()
+    last = len(recording.events)
+    assert groups(drawn(recording, step=last))["ExpBackward0"].get("class") == "r x"
+    assert groups(drawn(recording))["ExpBackward0"].get("class") == "r x"
+    assert groups(drawn(recording, step=last - 2))["ExpBackward0"].get("class") == "r ready"
+
+
+def test_two_passes_from_one_loss_have_a_label_each():
+    build = Builder()
+    y = build.op("exp", build.tensor("x", leaf=True, shape=()))
+    build.events[-1] = OpCalled(op=0, outputs=(build.snapshot(y, 8.0),))
+    build.backward(y, retain_graph=True)
+    build.backward(y)
+    places = [
+        float(element.get("x"))
+        for element in drawn(build.recording()).iter(f"{NAMESPACE}text")
+        if "gradient starts at" in "".join(element.itertext())
+    ]
+    assert len(places) == 2
+    assert places[1] - places[0] > 150
 
 
 def test_where_nan_begins_has_a_badge_and_what_carries_it_has_none():

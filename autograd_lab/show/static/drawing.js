@@ -244,7 +244,7 @@ function drawTurn(drawing, turn) {
   const x0 = from.x + from.w / 2;
   const low = bottom + 20;
   const d = `M${x0} ${from.y + from.h}V${low - 10}Q${x0} ${low} ${x0 + 10} ${low}H${x1 - 10}Q${x1} ${low} ${x1} ${low - 10}V${to.y + to.h + 2}`;
-  return { turn, path: createSvg("path", { d }), text: createSvg("text", { x: (x0 + x1) / 2, y: low + 17 }) };
+  return { turn, path: createSvg("path", { d }), text: createSvg("text", { x: turn.again ? x1 : (x0 + x1) / 2, y: low + 17 }) };
 }
 
 /** @param {View} view @param {Scene} scene */

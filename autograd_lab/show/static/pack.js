@@ -10,7 +10,7 @@
  *   label: string, sub: string, tip: string, ops: number[], nodes: number[], tensors: number[], twins: number[],
  *   opens?: number, bad?: number, birth?: number, note?: string}} Box
  * @typedef {{from: number, to: number, kind: "f" | "b", points: number[], times?: number}} Edge
- * @typedef {{from: number, to: number, loss: string, gradient: string, pass: number}} Turn
+ * @typedef {{from: number, to: number, loss: string, again: boolean, gradient: string, pass: number}} Turn
  * @typedef {{title: string, x: number, width: number, pass: number}} Lane
  * @typedef {{title: string, parent: number, width: number, height: number, lanes: Lane[], boxes: Box[], edges: Edge[],
  *   turns: Turn[]}} Drawing

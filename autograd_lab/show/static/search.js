@@ -57,10 +57,11 @@ function stepsOf(pack, fits) {
 /**
  * Runs to the next step that a name leads to, and says where none does.
  * @param {View} view
- * @param {string} wanted
+ * @param {string} written
  */
-function runTo(view, wanted) {
-  if (!wanted) return view.say("Type a node, call, leaf or module to run to, such as Mul* or fc1.");
+function runTo(view, written) {
+  const wanted = written.replace(/ \+=$/, ""); // as texts write x.grad +=
+  if (!wanted) return view.say("Type a node, call, variable, leaf or module to run to, such as Mul* or loss.");
   const found = stepsNamed(view.pack, wanted);
   const next = found.find((step) => step > view.step);
   if (next !== undefined) return view.go(next);
@@ -78,7 +79,8 @@ function nearest(wanted, names) {
     const found = names.filter((name) => name.toLowerCase().includes(text.slice(0, length)));
     if (found.length) return ` Nearest names: ${found.slice(0, 5).join(", ")}.`;
   }
-  return names.length ? ` Names here: ${names.filter(Boolean).slice(0, 5).join(", ")}.` : "";
+  const some = names.filter((name) => name && !/[.:]/.test(name)).slice(0, 9);
+  return some.length ? ` Names here: ${some.join(", ")}.` : "";
 }
 
 /** The place of the first box, from a place on, whose words hold a text. @param {Drawing} drawing @param {string} text @param {number} from */

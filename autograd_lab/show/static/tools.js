@@ -11,10 +11,11 @@ const SIZES = [1, 1.15, 1.3, 1.5, 1.75, 2];
  */
 function buildMoves(view) {
   let timer = 0;
+  let played = 0; // the step that playing reached: at another one somebody else has moved
   const speed = create(
     "select",
     { class: "al-speed", "aria-label": "Speed", title: "Speed" },
-    ...["0.5", "1", "2"].map((times) => create("option", { value: times, selected: times === "1" }, `${times}x`)),
+    ...["0.5", "1", "2", "4", "16"].map((times) => create("option", { value: times, selected: times === "1" }, `${times}x`)),
   );
   /** @param {boolean} on */
   const play = (on) => {
@@ -22,10 +23,13 @@ function buildMoves(view) {
     timer = 0;
     if (on && view.last) {
       if (view.step >= view.last) view.go(0);
-      timer = setInterval(
-        () => (view.step < view.last ? view.go(view.step + 1) : play(false)),
-        PLAY_MS / Number(speed.value),
-      );
+      played = view.step;
+      timer = setInterval(() => {
+        if (view.step !== played || view.step >= view.last) return play(false);
+        played = view.step + 1;
+        view.go(played);
+        if (played >= view.last) play(false);
+      }, PLAY_MS / Number(speed.value));
     }
     playButton.replaceChildren(icon(timer ? "pause" : "play"), create("span", {}, timer ? "Pause" : "Play"));
     playButton.setAttribute("aria-pressed", String(Boolean(timer)));
@@ -79,6 +83,7 @@ function buildMoves(view) {
     nextPhase,
     nextProblem,
     paint() {
+      if (timer && view.step !== played) play(false);
       setDisabled([restart, back], view.step <= 0);
       setDisabled([step, phase, end], view.step >= view.last);
       setDisabled([playButton], !view.last);
@@ -108,7 +113,7 @@ function buildTools(view, graph, does) {
     class: "al-field",
     list: listId,
     placeholder: "Name or Mul*",
-    "aria-label": "Name of a node, call, leaf or module",
+    "aria-label": "Name of a node, call, variable, leaf or module",
     autocomplete: "off",
     spellcheck: "false",
   });
