@@ -1,7 +1,8 @@
 """Turn a recording into boxes and lines: a forward lane, and one lane for each backward pass.
 
 All lanes share rows and columns: a backward node stands on the row of the call that made it, and
-where one call made several, they stand on the rows around it.
+where one call made several, they stand on the rows around it. The forward lane is mirrored, so that
+a call and its node are neighbours across the gap, with the leaves on the outer sides.
 Units are CSS px for text of 12 px.
 """
 
@@ -207,7 +208,7 @@ class _Drawing:
             kind=box.kind,
             lane=box.lane,
             row=self.first_rows[box.layer] + box.offset,
-            x=box.x - box.width / 2,
+            x=(box.x if box.lane else self._mirrored(box.x)) - box.width / 2,
             y=box.top,
             width=box.width,
             height=BOX_HEIGHT,
@@ -224,7 +225,10 @@ class _Drawing:
         for link in self.graph.links:
             source, target = box_of.get(link[0]), box_of.get(link[1])
             if source is not None and target is not None and link in self.graph.forward:
-                yield _edge(router, source, target, "forward", self._times_taken(source, target))
+                points = router.route(source, target)
+                points = tuple((self._mirrored(x), y) for x, y in points)
+                times = self._times_taken(source, target)
+                yield _edge(source, target, points, "forward", times)
 
     def _backward_edges(self) -> Iterator[PlacedEdge]:
         nodes = self.recording.nodes
@@ -244,13 +248,18 @@ class _Drawing:
                 )
                 for target, times in targets.items():
                     if target is not None and target is not source:
-                        yield _edge(router, source, target, "backward", times)
+                        points = router.route(source, target)
+                        yield _edge(source, target, points, "backward", times)
 
     def _times_taken(self, source: Box, target: Box) -> int:
         """How often the calls of one box take what another holds or made."""
         ops = self.recording.ops
         given = {*source.tensors, *(tensor for op in source.ops for tensor in ops[op].outputs)}
         return sum(tensor in given for op in target.ops for tensor in ops[op].inputs)
+
+    def _mirrored(self, x: float) -> float:
+        """The other side of the forward lane."""
+        return round(2 * self.lanes[0].x + self.lanes[0].width - x, 1)
 
     def _router(self, lane: Lane) -> Router:
         return Router(
@@ -273,12 +282,16 @@ def _sizes(boxes: Sequence[Box], cell_count: int) -> tuple[list[int], list[float
 
 
 def _edge(
-    router: Router, source: Box, target: Box, kind: Literal["forward", "backward"], times: int
+    source: Box,
+    target: Box,
+    points: tuple[tuple[float, float], ...],
+    kind: Literal["forward", "backward"],
+    times: int,
 ) -> PlacedEdge:
     return PlacedEdge(
         source=source.key,
         target=target.key,
-        points=router.route(source, target),
+        points=points,
         kind=kind,
         times=1 if "fold" in (source.kind, target.kind) else max(1, times),
     )

@@ -104,6 +104,8 @@ function createCamera(view, scroller, sheet, svg, moved) {
       scroller.scrollTo(0, 0);
     },
     fit() {
+      if (aim) scroller.scrollTo({ left: scroller.scrollLeft, top: scroller.scrollTop, behavior: "instant" });
+      aim = null; // it was in the old scale
       const whole = Math.min(scroller.clientWidth / width, scroller.clientHeight / height, FITTED_ZOOM);
       const long = Math.min(scroller.clientWidth / width, scroller.clientHeight < LOW ? 1 : LONG_ZOOM);
       zoom = chosen || clamp(Math.max(LEAST_ZOOM, whole >= 1 ? whole : long) * view.size, LEAST_ZOOM, MOST_ZOOM);
@@ -131,7 +133,9 @@ function createCamera(view, scroller, sheet, svg, moved) {
       };
       if (Math.abs(target.left - scroller.scrollLeft) < 2 && Math.abs(target.top - scroller.scrollTop) < 2) return;
       const isNear = Math.abs(target.top - scroller.scrollTop) < 2 * scroller.clientHeight;
-      const isSmooth = isNear && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+      const { top: above, bottom } = scroller.getBoundingClientRect();
+      const isSeen = bottom > 0 && above < innerHeight; // out of sight nothing is scrolled smoothly
+      const isSmooth = isNear && isSeen && !matchMedia("(prefers-reduced-motion: reduce)").matches;
       aim = target;
       scroller.scrollTo({ ...target, behavior: isSmooth ? "smooth" : "instant" });
     },

@@ -91,7 +91,11 @@ function buildGraph(view) {
     if (at >= 0 && at !== followed) {
       const box = drawing().boxes[at];
       camera.follow([box, ...box.twins.map((twin) => drawing().boxes[twin])]);
-    } else if (view.step === 0 && followed !== 0) camera.follow(drawing().boxes.slice(0, 1));
+    } else if (view.step === 0 && followed !== 0) {
+      const { boxes } = drawing();
+      const first = boxes.find((box) => box.lane === 0 && box.ops.length) ?? boxes[0];
+      camera.follow([first, ...first.twins.map((twin) => boxes[twin])]);
+    }
     followed = at;
     refresh();
     paintTurns(view, scene);
