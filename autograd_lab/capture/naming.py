@@ -50,7 +50,8 @@ def _input_name(op: RawOp, position: tuple[int | str, ...]) -> str | None:
             code, op.place.instruction, position, is_method=is_method, is_reflected=is_reflected
         )
     if len(op.new_inputs) == 1 or position == (0,):  # `self.fc1(x)` runs `linear(x, weight, bias)`
-        return argument_name(code, op.place.instruction, (0,))
+        first = 1 if op.place.is_checkpointed else 0  # checkpoint(function, x)
+        return argument_name(code, op.place.instruction, (first,))
     return None
 
 

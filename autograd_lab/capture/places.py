@@ -20,7 +20,7 @@ from torch import nn
 
 from autograd_lab.torch_private import MODULE_CALL, members_of
 
-from .expressions import callee
+from .expressions import argument_name, callee
 
 __all__ = [
     "ModuleCall",
@@ -45,7 +45,7 @@ _NUMBERS = itertools.count()
 ModuleCall = tuple[str, str, int]
 """One call of one module: its path as in `named_modules`, its type, which of its calls, from 1."""
 
-PlaceFields = tuple[CodeType | None, int, ModuleCall | None, str | None, bool, bool, int]
+PlaceFields = tuple[CodeType | None, int, ModuleCall | None, str | None, bool, bool, int, bool]
 
 
 class Place(NamedTuple):
@@ -58,6 +58,7 @@ class Place(NamedTuple):
     is_initialiser: bool
     is_recomputed: bool
     step: int = 0  # number of the optimizer's step
+    is_checkpointed: bool = False  # the user's line calls checkpoint(function, *args)
 
 
 @dataclass(slots=True)
@@ -122,7 +123,7 @@ class Places:
         Inside a backward the whole stack is read, to see recomputation by checkpointing.
         """
         code, instruction, module, optimizer = None, 0, None, None
-        is_initialiser = is_recomputed = False
+        is_initialiser = is_recomputed = is_checkpointed = False
         step, entry = 0, self.entry
         while frame is not None:
             here = frame.f_code
@@ -143,8 +144,9 @@ class Places:
                     break
             elif kind == LIBRARY:
                 pass
-            elif in_backward and kind == CHECKPOINT:
-                is_recomputed = True
+            elif kind == CHECKPOINT:
+                is_recomputed = in_backward
+                is_checkpointed = is_checkpointed or code is None
             elif code is None and kind == OPTIMIZER:
                 if here.co_name == "step" and isinstance(
                     owner := frame.f_locals.get("self"), torch.optim.Optimizer
@@ -153,7 +155,16 @@ class Places:
             elif code is None and kind == INITIALISER:
                 is_initialiser = True
             frame = frame.f_back
-        return code, instruction, module, optimizer, is_initialiser, is_recomputed, step
+        return (
+            code,
+            instruction,
+            module,
+            optimizer,
+            is_initialiser,
+            is_recomputed,
+            step,
+            is_checkpointed and not is_recomputed,
+        )
 
     def _module_call(self, frame: FrameType) -> ModuleCall | None:
         local: Any = frame.f_locals
@@ -194,7 +205,7 @@ class Places:
         user = user_frame(caller.f_back)
         name = (
             global_name(user, module)
-            or (user and callee(user.f_code, user.f_lasti))
+            or (user and _called(user, caller.f_back))
             or type(module).__name__
         )
         taken = set(self._paths.values())
@@ -202,6 +213,15 @@ class Places:
         while unique in taken:
             unique, number = f"{name}#{number}", number + 1
         self.add_root(module, unique)
+
+
+def _called(user: FrameType, inner: FrameType | None) -> str | None:
+    """What the user's line calls; of `checkpoint(net, x)` it is net."""
+    while inner is not None and inner is not user:
+        if _kind(inner.f_code.co_filename) == CHECKPOINT:
+            return argument_name(user.f_code, user.f_lasti, (0,))
+        inner = inner.f_back
+    return callee(user.f_code, user.f_lasti)
 
 
 def is_silent(code: CodeType) -> bool:

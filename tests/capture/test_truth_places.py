@@ -13,6 +13,7 @@ import torch
 from nbclient import NotebookClient
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 (torch's own custom)
+from torch.utils.checkpoint import checkpoint
 
 import autograd_lab as al
 from autograd_lab.recording import BackwardStarted, Op, OpCalled, Recording
@@ -316,3 +317,12 @@ def test_notebook_cells_are_named_by_their_number(tmp_path):
     ]
     assert sorted(ast.literal_eval(sources)) == ["In[2]", "In[3]"]
     assert leaks == "False False"
+
+
+def test_checkpoint_hands_its_function_the_arguments_after_it():
+    block, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), torch.randn(5, 3)
+    with al.record() as rec:
+        checkpoint(block, x, use_reentrant=False).sum().backward()
+    linear = rec.recording.ops[0]
+    assert rec.recording.tensors[linear.inputs[0]].name == "x"
+    assert linear.module == "block.0"
