@@ -98,14 +98,14 @@ def norm_of(array: np.ndarray) -> float | None:
 
 
 def _sample(tensor: torch.Tensor) -> torch.Tensor:
-    """Every k-th element along each dimension, so that at most 32 rows of 32 remain.
+    """Every k-th element along each dimension, so that at most 1024 remain.
 
-    A vector keeps at most 1024 elements. Only what is kept is read.
+    Of a matrix, and of the last two dimensions of what has more, at most 32 rows of 32: an image
+    stays an image. Only what is kept is read.
     """
     tensor = tensor.resolve_conj().resolve_neg()
     sizes, strides = _sparser(tuple(tensor.shape), tensor.stride())
-    kept = tensor.as_strided(sizes, strides).clone(memory_format=torch.contiguous_format)
-    return kept.view(-1, sizes[-1]) if len(sizes) > 1 else kept
+    return tensor.as_strided(sizes, strides).clone(memory_format=torch.contiguous_format)
 
 
 @lru_cache(maxsize=256)
@@ -113,13 +113,13 @@ def _sparser(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Sizes and strides that see every k-th element of a tensor."""
-    *leading, width = shape
-    steps = [-(-width // (SIDE if leading else SIDE * SIDE))]
-    rows = SIDE
-    for size in leading:
-        step = -(-size // rows)
-        steps.insert(-1, step)
-        rows = max(1, rows // -(-size // step))
+    steps: list[int] = []
+    room = SIDE * SIDE
+    for place, size in enumerate(reversed(shape)):
+        most = room if len(shape) == 1 or place > 1 else min(room, SIDE)
+        step = -(-size // most)
+        steps.insert(0, step)
+        room = max(1, room // -(-size // step))
     sizes = tuple(-(-size // step) for size, step in zip(shape, steps, strict=True))
     return sizes, tuple(stride * step for stride, step in zip(strides, steps, strict=True))
 

@@ -65,7 +65,7 @@ class Values(Record):
                   to float32
     data          little-endian, C order
     sampled_from  None when all elements are here; else the tensor's shape: these are every k-th of
-                  its elements, at most 32 rows of 32
+                  its elements, at most 1024, and at most 32 along each of the last two dimensions
     """
 
     shape: tuple[int, ...]

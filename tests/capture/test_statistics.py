@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
+import autograd_lab as al
 from autograd_lab.capture.statistics import Picture, detail_of, norm_of
 
 
@@ -55,3 +57,13 @@ def test_histogram_of_the_least_and_largest_numbers():
 
     assert histogram.first_exponent == -1073
     assert sum(histogram.counts) == 3
+
+
+def test_of_a_stack_of_images_whole_images_are_kept():
+    x = torch.arange(16.0 * 16 * 4 * 4).view(16, 16, 4, 4).requires_grad_()
+    with al.record() as rec:
+        (x * 1.0).sum().backward()
+    values = rec.recording.events[0].outputs[0].values
+    assert values.shape == (4, 16, 4, 4)
+    assert values.sampled_from == (16, 16, 4, 4)
+    assert values.array.tolist() == x.detach()[::4].tolist()

@@ -343,7 +343,9 @@ def test_heat_maps_are_made_coarser_until_they_fit_and_say_so():
     (card,) = panel(unpacked(recording, budget_nbytes=1_500), 1, "outputs")
     rows, cols = pixels_of(card).shape
     assert rows < 32
-    assert card["pixels"]["note"] == f"{rows} x {cols} of 32 x 32, every k-th row and column"
+    step = {16: "2nd", 11: "3rd", 8: "4th"}[rows]
+    assert rows == cols
+    assert card["pixels"]["note"] == f"32 x 32, every {step} row, every {step} column"
     (bare,) = panel(unpacked(recording, budget_nbytes=0), 1, "outputs")
     assert "pixels" not in bare
 
@@ -376,3 +378,14 @@ def test_twins_of_very_many_passes_stay_few():
 def test_the_wire_stays_small():
     assert len(pack_of(recordings.chain(1000))) <= 200_000
     assert len(pack_of(recordings.chain(5000))) <= 1_000_000
+
+
+def test_a_stack_of_images_is_drawn_slice_by_slice():
+    array = np.arange(2 * 3 * 4 * 5, dtype=np.float64).reshape(2, 3, 4, 5) - 60
+    (card,) = panel(unpacked(one_value(array)), 1, "outputs")
+    pixels = pixels_of(card)
+    assert card["pixels"]["note"] == "6 of 6 slices of 4 x 5"
+    assert pixels.shape == (9, 29)  # 5 beside each other, and one below
+    assert pixels[:4, :5].tolist() == np.rint((array[0, 0]) / 60 * 127).tolist()
+    assert pixels[5:, :5].tolist() == np.rint((array[1, 2]) / 60 * 127).tolist()
+    assert not pixels[4].any()
