@@ -120,7 +120,8 @@ def _edge(edge: PlacedEdge, state: BoxState) -> str:
     if edge.times == 1:
         return path
     x, y = edge.middle
-    place = f'x="{x - 6:.1f}" y="{y + 4:.1f}"'
+    side = 6 if edge.kind == "forward" else -6  # the inner one: lines past boxes run on the outer
+    place = f'x="{x + side:.1f}" y="{y + 4:.1f}"'
     return f'{path}<text class="n {colour}" {place}>&#215;{edge.times}</text>'
 
 

@@ -33,7 +33,8 @@ STYLE = f"""
 .al-graph .c{{text-anchor:middle}}
 .al-graph .lane{{fill:var(--al-surface)}}
 .al-graph .e{{fill:none;stroke-width:1.6}}
-.al-graph .n{{font-weight:700;text-anchor:end;paint-order:stroke}}
+.al-graph .n{{font-weight:700;paint-order:stroke}}
+.al-graph .n.r{{text-anchor:end}}
 .al-graph .n{{stroke:var(--al-surface);stroke-width:4px}}
 .al-graph .tie{{fill:none;stroke:var(--al-line);stroke-width:1.6}}
 .al-graph .tie{{stroke-dasharray:1 5;stroke-linecap:round}}

@@ -140,12 +140,14 @@ function cull(places, drawn, areas, kept, add, remove) {
 }
 
 /** A line, and beside its first leg how often it is gone. @param {Edge} edge @returns {DrawnEdge} */
-function drawEdge({ points, times }) {
+function drawEdge({ kind, points, times }) {
   const path = createSvg("path", { d: curve(points) });
   const group = createSvg("g", {}, path);
   if (!times) return { group, path, times: null, kind: "" };
   const [x0, y0, x1, y1] = points;
-  const text = createSvg("text", { x: (x0 + x1) / 2 - 6, y: (y0 + y1) / 2 + 4 }, `×${times}`);
+  const side = kind === "f" ? 1 : -1; // the inner one: lines past boxes run on the outer one
+  const text = createSvg("text", { x: (x0 + x1) / 2 + 6 * side, y: (y0 + y1) / 2 + 4 }, `×${times}`);
+  text.style.textAnchor = side > 0 ? "start" : "end";
   group.append(text);
   return { group, path, times: text, kind: "" };
 }
