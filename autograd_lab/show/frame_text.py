@@ -81,7 +81,8 @@ def event_words(event: Event, words: Words) -> str:
     """What just happened, in a few words."""
     match event:
         case OpCalled():
-            return f"called {words.call(words.recording.op(event.op))}"
+            op = words.recording.op(event.op)
+            return f"called {words.call(op)}{' again, by checkpoint' if op.recomputed else ''}"
         case BackwardStarted():
             call = "backward()" if event.accumulates else "autograd.grad()"
             return f"{call} starts pass {event.pass_id}"

@@ -151,12 +151,13 @@ class PackSteps:
         *,
         is_freed: bool = False,
     ) -> list[Panel]:
-        """What a node received, by which rule, what it returned and what it keeps.
+        """By which rule a node works, what it received and returned, and what it keeps.
 
-        Torch's own lines come last: they are long.
+        The rule is short and comes first: pictures may push what follows out of sight. Torch's own
+        lines come last: they are long.
         """
-        panels: list[Panel] = [["receives", self.cards.add_all(received), None]]
-        panels += [["rule", None, node.rule]] if node.rule else []
+        panels: list[Panel] = [["rule", None, node.rule]] if node.rule else []
+        panels.append(["receives", self.cards.add_all(received), None])
         if returned and node.leaf is None:
             panels.append(
                 ["returns", self.cards.add_all(returned, self._targets(node, returned)), None]

@@ -69,3 +69,10 @@ def test_the_plain_rule_stands_before_torchs_formula():
         "  in torch self: g * other\n"
         "           other: g * self\n"
     ) in text
+
+
+def test_a_call_that_checkpoint_makes_again_says_so():
+    base = recordings.scalar()
+    again = replace(base, ops=(replace(base.ops[0], recomputed=True), *base.ops[1:]))
+    line = describe(frame_at(again, 1)).splitlines()[0]
+    assert line == "Step 1 of 11, forward: called mul(x, x) again, by checkpoint"

@@ -136,7 +136,7 @@ def test_the_plain_rule_comes_first_and_torchs_lines_last():
     node = replace(base.nodes[1], rule="da = g * b, db = g * a")
     packed = unpacked(replace(base, nodes=(base.nodes[0], node, base.nodes[2])))
     heads = [head for head, _, _ in packed["steps"]["panels"][7]]
-    assert heads == ["receives", "rule", "returns", "saved", "torch"]
+    assert heads == ["rule", "receives", "returns", "saved", "torch"]
     assert panel(packed, 7, "rule") == "da = g * b, db = g * a"
     assert panel(packed, 7, "torch").splitlines() == ["self: g * other", "other: g * self"]
 

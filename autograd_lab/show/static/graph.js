@@ -31,6 +31,7 @@ function buildGraph(view) {
   let shown = 0;
   let picked = -1;
   let followed = -1;
+  let painted = -1; // the step that is shown
   /** @type {Scene} */
   let scene;
   const drawing = () => pack.views[shown];
@@ -87,6 +88,8 @@ function buildGraph(view) {
   }
 
   function paint() {
+    if (painted !== view.step) picked = -1; // what was found is no longer looked at
+    painted = view.step;
     const at = boxAt(view, drawing(), view.step);
     if (at >= 0 && at !== followed) {
       const box = drawing().boxes[at];
@@ -177,6 +180,8 @@ function buildGraph(view) {
       const here = findBox(drawing(), text, picked + 1);
       const where = here >= 0 ? shown : pack.views.findIndex((one) => findBox(one, text, 0) >= 0);
       if (where < 0) {
+        pick(-1);
+        refresh();
         const labels = new Set(pack.views.flatMap((one) => one.boxes.map((box) => box.label)));
         return view.say(`No box is called "${text}".${nearest(text, [...labels])}`);
       }
