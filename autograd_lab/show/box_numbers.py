@@ -23,13 +23,11 @@ __all__ = [
 def op_numbers(outputs: tuple[Snapshot, ...], ref: TensorRef, *, is_birth: bool) -> list[str]:
     """What a call returned where it is one number, NaN or Inf; else nothing. `ref`: its output."""
     bad = bad_amount(outputs)
-    if bad:
-        begins = [f"{bad} begins here", f"returns {bad}"] if is_birth else []
-        return [*begins, f"norm {bad}", bad]
+    begins = [f"{bad} begins here", f"returns {bad}"] if bad and is_birth else []
     value = amount(outputs[0]) if len(outputs) == 1 else ""
-    if not value.startswith("= "):
-        return []
-    return [*([f"{ref.name} {value}"] if ref.name else []), value, value[2:]]
+    if value.startswith("= "):
+        return [*begins, *([f"{ref.name} {value}"] if ref.name else []), value, value[2:]]
+    return [*begins, f"norm {bad}", bad] if bad else []
 
 
 def norm_numbers(number: str, *, word: str = "") -> list[str]:

@@ -249,3 +249,12 @@ def test_a_long_chain_is_folded():
 def test_one_theme_has_no_media_query():
     assert "prefers-color-scheme" in graph_svg(recordings.scalar())
     assert "prefers-color-scheme" not in graph_svg(recordings.scalar(), theme="dark")
+
+
+def test_a_scalar_that_is_not_finite_is_written_as_every_scalar():
+    build = Builder()
+    y = build.op("sum", build.tensor("x", leaf=True))
+    build.tensors[y] = replace(build.tensors[y], name="loss", shape=())
+    build.events[-1] = OpCalled(op=0, outputs=(recordings.held(y, -math.inf, shape=()),))
+    build.backward(y)
+    assert "loss = -Inf" in words(drawn(build.recording()))

@@ -2,10 +2,8 @@
 // Turns a box and a step into where it stands in time and what its second line says.
 
 /** @typedef {"later" | "waiting" | "ready" | "now" | "done" | "failed"} Status */
+/** @typedef {"first" | "second"} Line of a box: bold and monospace, or not */
 /** @typedef {{status: Status, line: string, bad: boolean, birth: boolean}} Shown */
-
-const FIRST_LETTER = 7.25; // px that a letter of a box takes: 12 px, monospace and bold
-const SECOND_LETTER = 6.6; // in the other font, on average
 
 /** @type {Record<Status, string>} */
 const STATUS_WORDS = {
@@ -65,7 +63,7 @@ function tellNodes(view, box, pass, step) {
   if (run.expect === 1) return { status: "ready", line: box.sub };
   const short = `${arrived} of ${run.expect}`;
   const words = `${short} gradients`;
-  return { status: arrived < run.expect ? "waiting" : "ready", line: isFitting(words, box.w) ? words : short };
+  return { status: arrived < run.expect ? "waiting" : "ready", line: isFitting(view, words, box.w) ? words : short };
 }
 
 /** Whether a line has been gone along: a call took the tensor, a node sent the gradient. @param {View} view @param {Drawing} drawing @param {Edge} edge @param {number} step */
@@ -96,7 +94,7 @@ function leafLine(view, box, step) {
   const change = changes.findLast(([at]) => at <= step);
   const told = valueLine(view, change?.[1]);
   const choices = [told, box.note, box.note && "no grad", box.sub];
-  return choices.find((one) => one && isFitting(one, box.w)) ?? box.sub;
+  return choices.find((one) => one && isFitting(view, one, box.w)) ?? box.sub;
 }
 
 /** A value in words, or ? while values are hidden. @param {View} view @param {string | undefined} text */
@@ -135,13 +133,28 @@ function stepsOfBox(view, drawing, box) {
   return [...new Set([...own, ...gained])].filter((step) => step > 0).sort((one, other) => one - other);
 }
 
-/** @param {string} text a second line @param {number} width of a box */
-function isFitting(text, width) {
-  return text.length * SECOND_LETTER <= width - 6;
+/** How many px a line of a box takes. @param {View} view @param {string} text @param {Line} line */
+function widthOf(view, text, line) {
+  const known = view.widths.get(line + text);
+  if (known !== undefined) return known;
+  const ink = (view.ink ??= create("canvas").getContext("2d"));
+  if (!ink) return 7.25 * text.length;
+  const family = getComputedStyle(view.root).getPropertyValue(line === "first" ? "--al-mono" : "--al-sans");
+  ink.font = `${line === "first" ? "600 " : ""}12px ${family}`;
+  const { width } = ink.measureText(text);
+  view.widths.set(line + text, width);
+  return width;
 }
 
-/** A text that fits; its end goes where it does not. @param {string} text @param {number} room @param {number} letter */
-function fitted(text, room, letter) {
-  const most = Math.floor(room / letter);
-  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
+/** @param {View} view @param {string} text a second line @param {number} width of a box */
+function isFitting(view, text, width) {
+  return widthOf(view, text, "second") <= width - 4;
+}
+
+/** A text that fits; its end goes where it does not. @param {View} view @param {string} text @param {number} room @param {Line} line */
+function fitted(view, text, room, line) {
+  if (widthOf(view, text, line) <= room) return text;
+  let most = text.length - 1;
+  while (most > 1 && widthOf(view, `${text.slice(0, most)}…`, line) > room) most--;
+  return `${text.slice(0, most)}…`;
 }

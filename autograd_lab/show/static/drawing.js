@@ -203,8 +203,8 @@ function paintBox(view, drawing, drawn, at, mark) {
   drawn.face = face;
   const label = view.hidden ? masked(box.label) : box.label;
   drawn.group.setAttribute("class", classes.join(" "));
-  setText(drawn.first, fitted(label, box.w - 6, FIRST_LETTER));
-  setText(drawn.second, fitted(shown.line, box.w - 6, SECOND_LETTER));
+  setText(drawn.first, fitted(view, label, box.w - 4, "first"));
+  setText(drawn.second, fitted(view, shown.line, box.w - 4, "second"));
   drawn.first.setAttribute("y", String(shown.line ? box.h / 2 - 2.5 : box.h / 2 + 4));
   const words = [
     label,

@@ -53,6 +53,8 @@
  * @property {boolean} hides whether values are hidden until revealed
  * @property {boolean} hidden whether they are hidden now
  * @property {number} size how large the text is, 1 is usual
+ * @property {Map<string, number>} widths of lines of boxes, in px
+ * @property {CanvasRenderingContext2D | null} [ink] that measures them
  * @property {HTMLElement} root
  * @property {AbortSignal} ended
  * @property {(target: EventTarget, kind: string, handler: (event: any) => void, options?: object) => void} listen

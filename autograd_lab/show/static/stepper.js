@@ -50,6 +50,7 @@ function showPack(model, el, root, pack, end) {
     hides,
     hidden: hides,
     size: 1,
+    widths: new Map(),
     root,
     ended: end.signal,
     listen: (target, kind, handler, options) =>
