@@ -18,7 +18,7 @@ from autograd_lab.teach import kinds
 from autograd_lab.teach.closeness import close_places, to_tensor
 from autograd_lab.teach.mistakes import mistake
 
-__all__ = ["common_mistake", "difference", "is_blank", "wrong_shape"]
+__all__ = ["common_mistake", "difference", "is_blank", "not_whole", "wrong_shape"]
 
 _NOT_FINITE = (
     ("NaN (not a number)", torch.isnan, "look for 0/0, inf - inf, sqrt or log of less than 0"),
@@ -66,6 +66,22 @@ def wrong_shape(mine: object, right: object, *, names: object = None) -> str | N
     return None if ours.shape == right.shape else _shapes_differ(ours, right, _Place(names))
 
 
+def not_whole(mine: object, right: object, *, names: object = None) -> str | None:
+    """Say that a number is no whole one where a whole one, such as a count, is asked for."""
+    counts = isinstance(right, int) and not isinstance(right, bool)
+    if not counts or isinstance(mine, (list, tuple)) or _no_number(mine, right, _Place()):
+        return None
+    try:
+        number = to_tensor(mine)
+    except (RuntimeError, ValueError):
+        return None
+    if number.ndim or number.dtype is torch.bool:
+        return None
+    if not number.is_complex() and number.isfinite() and number == number.trunc():
+        return None
+    return f"{_Place(names)} is {kinds.kind(mine)}; expected a whole number"
+
+
 def common_mistake(mine: object, right: object) -> str | None:
     """The one mistake that explains all numbers together, also those of a tuple of numbers."""
     try:
@@ -80,7 +96,7 @@ def common_mistake(mine: object, right: object) -> str | None:
 class _Place:
     """Where in the answer: the names from here on, and the path of indices that led here."""
 
-    names: Any
+    names: Any = None
     path: str = ""
 
     def __str__(self) -> str:
@@ -202,7 +218,7 @@ def _shapes_differ(ours: torch.Tensor, theirs: torch.Tensor, place: _Place) -> s
 def _no_number(mine: object, right: object, place: _Place) -> str | None:
     """Words where a value, or a part of a list of values, is no number at all."""
     if isinstance(mine, (list, tuple)):
-        parts = (_no_number(part, 0, place.inside(key)) for key, part in enumerate(mine))
+        parts = (_no_number(part, 0.0, place.inside(key)) for key, part in enumerate(mine))
         return next(filter(None, parts), None)
     if isinstance(mine, torch.Tensor) and mine.is_meta:
         return (

@@ -33,14 +33,15 @@ def compare(name: str, mine: object, tensor: torch.Tensor) -> Verdict:
         return Verdict(name=name, text="not answered yet")
     if tensor is None:  # a .grad that is handed in too early
         text = "torch's value is None; run backward() first, which fills .grad of the leaves"
-        return Verdict(name=name, text=f"nothing to compare with: {text}")
+        return Verdict(name=name, text=f"nothing to compare with: {text}", wrong=True)
     words = difference(mine, tensor, tol=_TOL)
     if words is None:
         exact = difference(mine, tensor, tol=0.0) is None
         text = "exact: equal to torch's value" if exact else "right: equal up to rounding"
         return Verdict(name=name, text=text, ok=True)
     size = _largest(mine, tensor)
-    return Verdict(name=name, text=f"not yet: {words}" + (f"; {size}" if size else ""))
+    text = f"not yet: {words}" + (f"; {size}" if size else "")
+    return Verdict(name=name, text=text, wrong=True)
 
 
 class expect_error:  # noqa: N801 (used as `with expect_error(...)`, like contextlib's suppress)
@@ -79,9 +80,8 @@ class expect_error:  # noqa: N801 (used as `with expect_error(...)`, like contex
         """Swallow the expected error only."""
         name = self.cls.__name__
         if error is None:
-            self.verdict = Verdict(
-                name=name, text=f"not yet: no error came; expected “{self.phrase}”"
-            )
+            text = f"not yet: no error came; expected “{self.phrase}”"
+            self.verdict = Verdict(name=name, text=text, wrong=True)
         elif isinstance(error, self.cls) and self.phrase in str(error):
             self.verdict = Verdict(name=name, text=f"raised as expected: “{self.phrase}”", ok=True)
         else:

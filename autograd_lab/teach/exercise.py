@@ -6,7 +6,6 @@ chance is ruled out by drawing the data again: with x = 3 the value x**3 is the 
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
 import os
@@ -16,12 +15,18 @@ from itertools import combinations
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import torch
 
 from autograd_lab.errors import ExerciseError
 from autograd_lab.teach import kinds
-from autograd_lab.teach.agreement import common_mistake, difference, is_blank, wrong_shape
+from autograd_lab.teach.agreement import (
+    common_mistake,
+    difference,
+    is_blank,
+    not_whole,
+    wrong_shape,
+)
+from autograd_lab.teach.given import Given, copied
 from autograd_lab.teach.lessons import solution_source
 from autograd_lab.teach.progress_file import remember
 from autograd_lab.teach.raised import raised
@@ -85,15 +90,20 @@ class Exercise:
         """What can be done with it."""
         return f"Exercise {self.name}: .data() shows your numbers, .check(answer) judges them"
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Given:
         """Return a fresh copy of this learner's data.
+
+        It is a dict; shown by itself it says `your x is 10`.
 
         Raises ExerciseError when no data tell the mistakes apart.
         """
+        return Given(self._own_data())
+
+    def _own_data(self) -> dict[str, Any]:
         variant = os.environ.get("AUTOGRAD_LAB_VARIANT") or "0"
         if variant not in self._drawn:
             self._drawn[variant] = self._draw(variant)
-        return _copied(self._drawn[variant])
+        return copied(self._drawn[variant])
 
     def check(self, answer: object) -> Verdict:
         """Judge a value, or a function that is called with the data by name.
@@ -139,25 +149,28 @@ class Exercise:
     def _judge(self, answer: object) -> Verdict:
         if is_blank(answer):
             return self._verdict(_BLANK)
-        data = self.data()
-        right = self.oracle(**_copied(data))
+        data = self._own_data()
+        right = self.oracle(**copied(data))
         got = answer
         if callable(answer) and not isinstance(answer, type | int):  # Stepper.step is both
             problem = _cannot_be_called(answer, data)
             if problem:
-                return self._verdict(f"not yet: {problem}")
+                return self._verdict(f"not yet: {problem}", wrong=True)
             try:
-                got = answer(**_copied(data))
+                got = answer(**copied(data))
             except Exception as error:  # whatever the learner's code raises is the verdict
                 return self._failed(error)
             if is_blank(got):
                 return self._verdict(_BLANK)
             if got is None and right is not None:
-                return self._verdict(f"{_BLANK}: {_NOTHING_RETURNED}")
+                return self._verdict(f"{_BLANK}: {_NOTHING_RETURNED}")  # as of a skeleton
         names = self.names and self.names(**data)
         words = difference(got, right, tol=self.tol, names=names)
         if words is None:
             return self._verdict("correct", ok=True)
+        fraction = not_whole(got, right, names=names)
+        if fraction:
+            return self._verdict(f"not yet: {fraction}", wrong=True)
         known = self._known_mistake(got, data)
         shape = wrong_shape(got, right, names=names) if self.why_shape else None
         if shape:
@@ -167,21 +180,21 @@ class Exercise:
             words = known
         is_clear = known or "; expected " in words
         stuck = "; .hint() helps" if self.hints and not is_clear else ""
-        return self._verdict(f"not yet: {words}{stuck}")
+        return self._verdict(f"not yet: {words}{stuck}", wrong=True)
 
     def _known_mistake(self, got: object, data: dict[str, Any]) -> str | None:
         for hint, mistake in self.wrong:
-            if difference(got, mistake(**_copied(data)), tol=self.tol) is None:
+            if difference(got, mistake(**copied(data)), tol=self.tol) is None:
                 return hint
-        return self.explain(got, **_copied(data)) if self.explain else None
+        return self.explain(got, **copied(data)) if self.explain else None
 
     def _failed(self, error: Exception) -> Verdict:
         """The verdict on code that raised; where shapes may be the reason, with the right one."""
         words = raised(error)
         if self.why_shape and isinstance(error, RuntimeError | IndexError):
-            wanted = kinds.shape(self.oracle(**self.data()))
+            wanted = kinds.shape(self.oracle(**self._own_data()))
             words += f"; expected {wanted}: {self.why_shape}"
-        return self._verdict(words)
+        return self._verdict(words, wrong=not words.startswith(_BLANK))
 
     def _draw(self, variant: str) -> dict[str, Any]:
         digest = hashlib.sha256(f"{self.series}/{variant}".encode()).digest()
@@ -189,7 +202,7 @@ class Exercise:
         for _ in range(_MOST_DRAWS):
             data = self.make(generator)
             functions = (self.oracle, *(mistake for _, mistake in self.wrong))
-            answers = [function(**_copied(data)) for function in functions]
+            answers = [function(**copied(data)) for function in functions]
             if all(difference(a, b, tol=10 * self.tol) for a, b in combinations(answers, 2)):
                 return data
         message = (
@@ -217,8 +230,8 @@ class Exercise:
             message = f"Exercise can't be made: {problem}."
             raise ExerciseError(message, name=self.name)
 
-    def _verdict(self, text: str, *, ok: bool = False) -> Verdict:
-        return Verdict(name=self.name, text=text, ok=ok)
+    def _verdict(self, text: str, *, ok: bool = False, wrong: bool = False) -> Verdict:
+        return Verdict(name=self.name, text=text, ok=ok, wrong=wrong)
 
 
 def _cannot_be_called(answer: Callable[..., Any], data: Mapping[str, Any]) -> str | None:
@@ -232,17 +245,6 @@ def _cannot_be_called(answer: Callable[..., Any], data: Mapping[str, Any]) -> st
     except TypeError:
         return f"your function takes {signature}; give it the arguments ({', '.join(data)})"
     return None
-
-
-def _copied(tree: Any) -> Any:  # noqa: ANN401 (data of an exercise are anything)
-    """A deep copy that keeps `requires_grad`, and drops the graph that deepcopy refuses."""
-    if isinstance(tree, torch.Tensor):
-        return tree.detach().clone().requires_grad_(tree.requires_grad)
-    if type(tree) is dict:
-        return {key: _copied(value) for key, value in tree.items()}
-    if type(tree) in (list, tuple):
-        return type(tree)(_copied(value) for value in tree)
-    return tree.copy() if isinstance(tree, np.ndarray) else copy.deepcopy(tree)
 
 
 def _source(function: Callable[..., Any]) -> str | None:

@@ -50,6 +50,8 @@ def expected(right: object, part_names: object = None) -> str:
     """
     if isinstance(right, bool | np.bool_):
         return "True or False"
+    if isinstance(right, int):
+        return "a whole number"
     if isinstance(right, torch.Tensor | np.ndarray | np.generic | Number):
         dims = tuple(getattr(right, "shape", ()))
         return f"a tensor of shape {dims}" if dims else "a number"
@@ -70,6 +72,8 @@ def advice(mine: object, right: object) -> str:
     wants_numbers = isinstance(right, torch.Tensor | np.ndarray | np.generic | Number)
     if mine is None:
         late = "a .grad is None until backward() has reached its leaf"
+        if isinstance(right, int):  # a count is no gradient
+            return ""
         return late if wants_numbers else "is `return` missing?"
     if isinstance(mine, str):
         return "write numbers without quotes" if wants_numbers and _is_number(mine) else ""

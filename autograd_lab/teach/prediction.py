@@ -30,6 +30,7 @@ class Prediction:
 
     choices   the possible answers, as text or numbers
     number    True for any finite number, or (lowest, highest)
+    whole     only whole numbers count as a guess, as for "how many?"
     node      True for the name of a graph node, or the names to choose from; the number at the end
               of torch's names (`MulBackward0`) is ignored
     question  what is asked, in words; a control shows it above the answers
@@ -42,11 +43,12 @@ class Prediction:
         number: bool | tuple[float, float] = False,
         node: bool | Sequence[str] = False,
         question: str = "what do you expect?",
+        whole: bool = False,
     ) -> None:
         kinds = (choices is not None, number is not False, node is not False)
         is_range = isinstance(number, (tuple, list)) and len(number) == 2
-        whole = all((choices != [], node != [], is_range or isinstance(number, bool)))
-        if sum(kinds) != 1 or not whole or isinstance(choices, str) or isinstance(node, str):
+        is_complete = all((choices != [], node != [], is_range or isinstance(number, bool)))
+        if sum(kinds) != 1 or not is_complete or isinstance(choices, str) or isinstance(node, str):
             message = (
                 f"Prediction {name!r} needs exactly one kind of answer. "
                 f"It was given choices={choices!r}, number={number!r}, node={node!r}. "
@@ -56,6 +58,7 @@ class Prediction:
         self.name, self.question = name, question
         self.range = (-math.inf, math.inf) if isinstance(number, bool) else number
         self.is_number, self.is_node = number is not False, node is not False
+        self.is_whole = whole
         names = choices if choices is not None else () if isinstance(node, bool) else node
         self.choices = tuple(map(_node_name, names)) if self.is_node else tuple(names)
         self._guess: Any = None
@@ -68,7 +71,8 @@ class Prediction:
         )
         if self.is_number:
             low, high = self.range
-            kind = "a number" if math.isinf(low) else f"a number from {low:g} to {high:g}"
+            kind = "a whole number" if self.is_whole else "a number"
+            kind += "" if math.isinf(low) else f" from {low:g} to {high:g}"
         kept = "no guess yet" if self._guess is None else f"your guess: {_text(self._guess)}"
         return f"{self.name}: {self.question} {kind} ({kept})"
 
@@ -114,7 +118,8 @@ class Prediction:
             text = f"no guess yet; {truth}"
         else:
             text = f"right: {truth}" if ok else f"you expected {_text(self._guess)}; {truth}"
-        verdict = Verdict(name=self.name, text=text, ok=ok)
+        wrong = not ok and self._guess is not None
+        verdict = Verdict(name=self.name, text=text, ok=ok, wrong=wrong)
         remember("prediction", verdict, tried=False)
         return verdict
 
@@ -157,6 +162,8 @@ class Prediction:
             problem = f"{kinds.kind(value)} is no finite number."
         elif is_guess and not low <= value <= high:
             problem = f"{_text(value)} is not from {low:g} to {high:g}."
+        elif is_guess and self.is_whole and not float(value).is_integer():
+            problem = f"{_text(value)} is no whole number. How many: 0, 1, 2 …?"
         if problem:
             raise ValueError(problem)
         return float(value)  # pyright: ignore[reportArgumentType]
@@ -179,7 +186,8 @@ class _Question(widgets.VBox):
         """No answer is chosen beforehand: a default would be a hint."""
         asked, look = self._prediction, {"layout": widgets.Layout(width="20em")}
         if asked.is_number:
-            return widgets.Text(placeholder="a number, for example 0.5 or 3/11", **look)
+            example = "a whole number" if asked.is_whole else "a number, for example 0.5 or 3/11"
+            return widgets.Text(placeholder=example, **look)
         if not asked.choices:
             return widgets.Text(placeholder="for example MulBackward", **look)
         few = len(asked.choices) <= _MOST_RADIO_BUTTONS

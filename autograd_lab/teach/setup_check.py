@@ -38,7 +38,8 @@ def check_setup() -> Verdict:
         if problem:
             todo.append(problem)
     text = "\n".join(todo) or "ok"
-    return Verdict(name="setup", text=text, ok=not todo, details="\n".join(details))
+    told = "\n".join(details)
+    return Verdict(name="setup", text=text, ok=not todo, wrong=bool(todo), details=told)
 
 
 def _probed(probe: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None]:

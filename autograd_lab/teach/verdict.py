@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 __all__ = ["Verdict"]
 
-# Okabe-Ito; the words and the mark say the same without them.
-_GREEN, _ORANGE = "#009E73", "#D55E00"
+# The mark and the words say the same without the colours: Okabe-Ito, and a grey that is seen on
+# white and on black.
+_RIGHT, _WRONG, _NEUTRAL = ("#009E73", "✓"), ("#D55E00", "✗"), ("#6B7F94", "○")
 # JupyterLab would break a long line of <pre> inside a word.
 _LINES = "margin:4px 0 0 0;white-space:pre-wrap;word-break:normal"
 
@@ -17,7 +18,8 @@ _LINES = "margin:4px 0 0 0;white-space:pre-wrap;word-break:normal"
 class Verdict:
     """What a check found: `name: text`.
 
-    `ok` is True for a right answer, a passed check or a change that was made, else False.
+    `ok` is True for a right answer, a passed check or a change that was made, else False. `wrong`
+    is True only for what has to be mended: a blank, a kept guess and a hint are neither.
     `details` holds what differs between machines (versions, sizes). It is in `html`, and not in
     what a notebook shows by itself: stored outputs are compared character by character.
     """
@@ -25,6 +27,7 @@ class Verdict:
     name: str
     text: str
     ok: bool = False
+    wrong: bool = False
     details: str = ""
 
     def __repr__(self) -> str:
@@ -41,7 +44,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """The same words; colours are inherited, so that both themes keep their contrast."""
-        colour, mark = (_GREEN, "✓") if self.ok else (_ORANGE, "○")
+        colour, mark = _RIGHT if self.ok else _WRONG if self.wrong else _NEUTRAL
         headline, _, rest = self.text.partition("\n")
         name = f'<span aria-hidden="true">{mark}</span> <strong>{html.escape(self.name)}</strong>'
         body = f"{name}: {html.escape(headline)}"

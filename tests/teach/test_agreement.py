@@ -92,7 +92,7 @@ class Number:
         (7, (1, 2), "your answer is 7; expected 2 values"),
         ({1, 2}, (1, 2), "your answer is a set; expected 2 values; a set has no order"),
         ((n for n in (1, 2)), (1, 2), "a generator; expected 2 values; put list(…) around it"),
-        (("1", 2), (1, 2), "answer[0] is the text '1'; expected a number"),
+        (("1", 2), (1, 2), "answer[0] is the text '1'; expected a whole number"),
         ({"w": [1, 2]}, {"w": [1, 3]}, "answer['w'][1] is 2; another number is right"),
         ([[1.0], [1.0, 2.0]], torch.ones(2, 2), "the rows of your answer have different lengths"),
         ([["a", 1.0]], torch.ones(1, 2), "answer[0][0] is the text 'a'; expected a number"),

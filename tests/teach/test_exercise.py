@@ -293,3 +293,63 @@ def test_every_verdict_is_kept_in_the_progress_file():
     exercise.check(lambda x: x)
     exercise.check(derivative)
     assert re.search(r"done +cube +exercise +correct, 2 tries", progress().show().text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "ok", "wrong"),
+    [
+        (..., False, False),
+        (lambda x: 2 * ..., False, False),
+        (lambda x: x, False, True),
+        (lambda x: 1 / 0, False, True),
+        (lambda y: y, False, True),
+        (derivative, True, False),
+    ],
+    ids=["blank", "skeleton", "mistake", "raises", "other argument", "right"],
+)
+def test_only_what_has_to_be_mended_is_marked_wrong(answer, ok, wrong):
+    verdict = cube().check(answer)
+    assert (verdict.ok, verdict.wrong) == (ok, wrong)
+
+
+def test_hints_solutions_and_progress_are_not_wrong():
+    exercise = cube()
+    told = [exercise.hint(), exercise.solution(), progress().show()]
+    assert not [verdict for verdict in told if verdict.wrong]
+
+
+def counted(**options):
+    return Exercise("count", make=lambda g: {"n": 4}, oracle=lambda n: n, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (2.5, "2.5"),
+        (torch.tensor(2.5), "2.5"),
+        (np.float32(2.5), "2.5"),
+        (float("nan"), "NaN (not a number)"),
+        (float("inf"), "inf"),
+        (1j, "0+1j"),
+    ],
+)
+def test_a_count_has_to_be_whole_before_anything_else_is_said(answer, told):
+    exercise = counted(explain=lambda answer, n: "a step before")
+    verdict = exercise.check(answer)
+    assert verdict.text == f"not yet: your answer is {told}; expected a whole number"
+
+
+@pytest.mark.parametrize("answer", [4, 4.0, torch.tensor(4.0), np.int64(4)])
+def test_a_whole_number_may_come_in_any_form(answer):
+    assert counted().check(answer).ok
+
+
+def test_a_list_or_text_where_a_count_is_asked_for_says_so():
+    assert "has shape (1,); expected a single number" in counted().check([4]).text
+    assert "the text '4'; expected a whole number" in counted().check("4").text
+
+
+def test_data_say_themselves_and_are_a_plain_dict():
+    data = cube().data()
+    assert repr(data) == "your x has shape (3,)"
+    assert data == {"x": data["x"]}

@@ -259,3 +259,22 @@ def test_guess_and_reveal_are_kept_in_the_progress_file():
     asked.guess("Pow")
     asked.reveal("Pow")
     assert "done  first  prediction  right: it is Pow" in progress().show().text
+
+
+def count():
+    return Prediction("n", number=(0, 20), whole=True)
+
+
+def test_how_many_is_a_whole_number():
+    assert repr(count()) == "n: what do you expect? a whole number from 0 to 20 (no guess yet)"
+    with pytest.raises(GuessError, match=r"2\.5 is no whole number"):
+        count().guess(2.5)
+    assert count().guess(3.0).text == "guess kept: 3"
+
+
+def test_a_kept_guess_and_none_are_neutral_and_another_one_is_wrong():
+    asked = choose()
+    assert not asked.reveal("Pow").wrong
+    assert not asked.guess("Add").wrong
+    assert asked.reveal("Pow").wrong
+    assert not asked.reveal("Add").wrong

@@ -58,3 +58,28 @@ def test_a_stepper_as_the_answer_is_told_what_is_meant():
         step = 9
 
     assert start.arrival.check(Stepper()).text == "not yet: do you mean its .step?"
+
+
+@pytest.mark.parametrize("answer", [2.5, torch.tensor(2.5)])
+def test_a_step_between_two_steps_is_told_to_be_no_whole_number(answer):
+    told = start.arrival.check(answer).text
+    assert told == "not yet: your answer is 2.5; expected a whole number"
+
+
+def test_true_is_no_step_and_a_tensor_is_one():
+    assert "is True; expected a whole number" in start.arrival.check(True).text
+    assert "step 1 is still forward" in start.arrival.check(torch.tensor(1)).text
+
+
+def test_run_until_goes_to_an_operation_a_variable_and_a_node():
+    x = torch.tensor(3.0, requires_grad=True)
+    with al.record() as rec:
+        y = x * x + x
+        y.backward()
+    stepper = al.Stepper(rec.recording)
+    steps = {}
+    for name in ("mul", "y", "MulBackward*", "x.grad"):
+        stepper.go(0)
+        stepper.run_until(name)
+        steps[name] = stepper.step
+    assert steps == {"mul": 1, "y": 2, "MulBackward*": 6, "x.grad": 8}

@@ -37,6 +37,16 @@ def test_right_and_wrong_differ_by_a_mark_and_not_only_by_colour():
     assert right != wrong
 
 
+def test_open_is_neither_right_nor_wrong_by_mark_and_by_colour():
+    looks = [
+        Verdict(name="n", text="t"),
+        Verdict(name="n", text="t", ok=True),
+        Verdict(name="n", text="t", wrong=True),
+    ]
+    assert [words(look.html)[0] for look in looks] == ["○", "✓", "✗"]
+    assert len({re.search("solid (#\\w+)", look.html)[1] for look in looks}) == 3
+
+
 def test_details_are_in_html_and_not_in_what_a_notebook_stores():
     verdict = Verdict(name="setup", text="ok", details="torch 2.13.0")
     assert "2.13.0" in verdict.html

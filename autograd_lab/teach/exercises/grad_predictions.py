@@ -22,6 +22,7 @@ grads_at_relu = Prediction(
 shared_grads = Prediction(
     "shared_grads",
     number=(0, 20),
+    whole=True,
     question="how many gradients does w.grad += wait for?",
 )
 second_backward = Prediction(

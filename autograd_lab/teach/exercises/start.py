@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from autograd_lab import capture
@@ -46,7 +48,9 @@ def _steps_of(factors: int, event: type) -> list[int]:
 
 def _why_not_there(step: object, factors: int) -> str | None:
     """What happens at a step that is not the one at which x.grad appears."""
-    if not isinstance(step, int | float):
+    if isinstance(step, torch.Tensor | np.ndarray | np.generic) and math.prod(step.shape) == 1:
+        step = step.item()
+    if isinstance(step, bool) or not isinstance(step, int | float):
         return "do you mean its .step?" if hasattr(step, "step") else None
     start, last = _steps_of(factors, BackwardStarted)[0], len(_events_of(factors))
     if not 1 <= step <= last:
@@ -59,6 +63,7 @@ def _why_not_there(step: object, factors: int) -> str | None:
 cube_nodes = Prediction(
     "cube_nodes",
     number=(0, 20),
+    whole=True,
     question="how many nodes will run backward, x.grad += counted as one?",
 )
 cube_grad = Prediction("cube_grad", number=True, question="what is the gradient of x?")
