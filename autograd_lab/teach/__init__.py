@@ -1,5 +1,6 @@
 """Exercises, predictions, progress, digits and two small models: all that lessons are made of."""
 
+from autograd_lab.teach.brief import brief
 from autograd_lab.teach.compare import compare, expect_error
 from autograd_lab.teach.digits import Digits, digits
 from autograd_lab.teach.exercise import Exercise
@@ -18,6 +19,7 @@ __all__ = [
     "Progress",
     "Trained",
     "Verdict",
+    "brief",
     "check_setup",
     "compare",
     "convnet",

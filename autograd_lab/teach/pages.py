@@ -20,6 +20,7 @@ from nbformat import NotebookNode
 
 from autograd_lab.errors import LessonError
 from autograd_lab.teach.lessons import find_lessons
+from autograd_lab.teach.page_folds import fold_answers
 from autograd_lab.teach.syllabus import syllabus
 
 __all__ = ["write_index", "write_lesson_pages"]
@@ -34,9 +35,23 @@ TEMPLATE = """\
 {%- block html_head_css -%}
 {{ resources.include_css("static/theme-dark.css")
    | replace("<style", '<style media="(prefers-color-scheme:dark)"') }}
-<style>{{ resources.colours }}</style>
+<style>{{ resources.style }}</style>
+{%- endblock -%}
+{%- block body_header -%}
+{{ super() }}<p class="al-note" role="note">{{ resources.note }}</p>
+{%- endblock -%}
+{%- block any_cell scoped -%}
+{%- if cell.metadata.fold_start -%}
+<details class="al-fold"><summary>{{ cell.metadata.fold_start }}</summary>
+{%- endif -%}
+{{ super() }}
+{%- if cell.metadata.fold_end -%}</details>{%- endif -%}
 {%- endblock -%}
 """
+NOTE = (
+    "You are reading a page: the Steppers work, the cells don't run. "
+    "<code>make lab</code> or Binder runs them. Answers are folded: guess first, then open."
+)
 # JupyterLab's own have a contrast of 3.4 to 4.4 on a cell, and its pale prompts 2.2; with these all
 # text has 4.5 or more.
 COLOURS = (
@@ -46,6 +61,15 @@ COLOURS = (
     "@media (prefers-color-scheme:dark){:root{"
     "--jp-mirror-editor-comment-color:#6fb3b3;--jp-mirror-editor-number-color:#7fcf82;"
     "--jp-mirror-editor-operator-color:#c58aff;--jp-mirror-editor-meta-color:#c58aff}}"
+)
+# The words of a step stand in columns: JupyterLab's style for HTML would inherit the font of prose.
+LOOK = (
+    ".jp-Notebook pre,.jp-Notebook code{font-family:var(--jp-code-font-family)!important}"
+    ".jp-Notebook pre{font-size:var(--jp-code-font-size);line-height:var(--jp-code-line-height)}"
+    ".al-note,.al-fold>summary{font:var(--jp-content-font-size1)/1.5 var(--jp-content-font-family);"
+    "color:var(--jp-content-font-color1);margin:0 0 1em var(--jp-cell-prompt-width);"
+    "border-left:4px solid #6b7f94;padding:4px 12px}"
+    ".al-fold>summary{cursor:pointer;font-weight:600}"
 )
 VIEW = {"AUTOGRAD_LAB_VIEW": "page", "AUTOGRAD_LAB_STATIC": ""}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -82,7 +106,7 @@ def write_index(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
-        f"<h1>{html.escape(title)}</h1>",
+        f"<h1>{html.escape(title)}</h1><p>{NOTE}</p>",
     ]
     for heading, links in parts:
         lines.append(f"<h2>{html.escape(heading)}</h2><ul>")
@@ -119,6 +143,6 @@ def _run(notebook: NotebookNode, name: str) -> NotebookNode:
 
 def _html(notebook: NotebookNode, title: str) -> str:
     exporter = HTMLExporter(raw_template=TEMPLATE)
-    resources = {"metadata": {"name": title}, "colours": COLOURS}
-    body, _ = exporter.from_notebook_node(notebook, resources)
+    resources = {"metadata": {"name": title}, "style": COLOURS + LOOK, "note": NOTE}
+    body, _ = exporter.from_notebook_node(fold_answers(notebook), resources)
     return body

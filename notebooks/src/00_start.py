@@ -44,7 +44,8 @@ s
 # stands before the cell.
 #
 # Step 2 is the end of forward: y is 12, and there is no `.grad` yet. *Saved for backward* is what
-# the product will need later: its two factors.
+# the product will need later: its two factors. Both are x itself, one piece of memory, so the two
+# take 4 bytes and not 8. (PyTorch calls the first factor `self` and the second `other`.)
 
 # %%
 s.go(2)
@@ -57,12 +58,23 @@ s.step()
 
 # %% [markdown]
 # `run_until` goes on to a name: of a node, an operation or a variable. Here the node of the product
-# is about to run. It has *received* 1. Its *rule* is that each factor gets that, times the other
-# factor. And x is waiting: one of its three gradients is there, that of the sum. The arrow marked
-# with a 2 will bring two more, one for each x in x * x.
+# is about to run. It *receives* 1. Its *rule* is that each factor gets that, times the other
+# factor. (*in torch* is the same rule in PyTorch's own source; nobody needs to read that line.) And
+# x is waiting: one of its three gradients is there, that of the sum. The arrow marked with a 2 will
+# bring two more, one for each x in x * x.
 
 # %%
 s.run_until("MulBackward*")
+
+# %% [markdown]
+# The three kinds of names, each looked for from the start: an operation, a variable that an
+# operation made, and x, whose node is the last. A `*` stands for anything.
+
+# %%
+for name in ("mul", "y", "x"):
+    s.go(0)
+    s.run_until(name)
+    print(name, "is at step", s.step)
 
 # %% [markdown]
 # At last the gradient reaches x: `x.grad` *gains* 7. It was empty before.
@@ -106,12 +118,12 @@ lesson.cube_nodes.reveal(len(rec.recording.nodes))
 # %%
 lesson.cube_grad.reveal(x.grad)
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # Two products and the one leaf x: 3 nodes. Three gradients of 4 meet at x, since each of the three
 # factors moves y by the product of the two others: 12. That is 3x², as it has to be. Now with its
 # numbers:
 
-# %%
+# %% tags=["answer"]
 cube.reveal()
 cube.run_until(accumulate=True)
 

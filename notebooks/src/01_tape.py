@@ -167,9 +167,10 @@ F.backward(retain_graph=True)
 print(ran)
 lesson.first_node.reveal(ran[0])
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # The last operation of the forward pass runs first, the leaves come last.
-#
+
+# %% [markdown]
 # ## 4. What does each node do?
 #
 # It receives one number, the gradient of its result: how fast f moves when that result moves. It
@@ -206,10 +207,11 @@ grads = backward(f, our_parents, times_slopes)
 print("gradient of a:", grads[a], " gradient of b:", grads[b])
 lesson.grad_of_a.reveal(grads[a])
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # Through the sum 16 · 1 = 16 arrives at a, through the product 16 · 1 · 3 = 48: together 64.
 # Only one path leads to b: 16 · 1 · 2 = 32. (That f itself is 64, too, is chance.)
-#
+
+# %% [markdown]
 # **And if we forgot to add?** Suppose the second gradient *replaced* the first (`=` where `+=`
 # is right).
 
@@ -225,11 +227,12 @@ def replace(waiting, new):
 careless = backward(f, our_parents, times_slopes, replace)
 lesson.overwritten.reveal(careless[a])
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # The product runs after the sum, so its 48 wipes out the 16: no error, no warning, a wrong
 # number. **Within one pass** gradients are added because a moves f along both paths at once: the
 # sum is the derivative.
-#
+
+# %% [markdown]
 # ### Exercise: two paths
 #
 # Let g = a·b + b·b, with your own numbers. What are the gradients of a and of b? Write the two
@@ -262,12 +265,13 @@ for number in (1, 2):
     print("after pass", number, ".grad of a is", a2.grad.item())
 lesson.two_passes.reveal(a2.grad)
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # The second pass did not replace the first, it was added to it. **From one pass to the next**
 # this is a choice of PyTorch's and not the chain rule: useful when one large batch is worked
 # through in parts, wrong when the next batch should start afresh. That is why a training loop
 # calls `optimizer.zero_grad()`, which empties `.grad`, once for each step.
-#
+
+# %% [markdown]
 # ### Exercise: over four passes
 #
 # Four passes, one after the other, bring one leaf the gradients below. `zero_grad()` is called
@@ -344,7 +348,7 @@ print("max(dim)", torch.autograd.grad(largest, (x, y)))
 # pairs:
 
 # %%
-lesson.max_rule.data()["pairs"]
+lesson.max_rule.data()
 
 
 # %% tags=["exercise:max_rule"]
@@ -372,7 +376,7 @@ def maximum(x, y):
 # such that PyTorch's nodes run backward in this order:
 
 # %%
-lesson.backward_order.data()["order"]
+lesson.backward_order.data()
 
 
 # %% tags=["exercise:backward_order"]

@@ -170,11 +170,14 @@ s = al.Stepper(rec.recording)
 s
 
 # %% [markdown]
-# Go to the product `h @ w2` on the way back. The Stepper above moves along; printed, a step is its
-# words alone. Read what the node *receives*, and its *rule*.
+# Go to the product `h @ w2` on the way back. The Stepper above moves along; `teach.brief` keeps the
+# words that count here. (`print(s.frame)` has them all: *in torch* is the rule in PyTorch's own
+# source. *Saved for backward* has `MmBackward0 self` twice, since two products ran: `images` and
+# `h`. A memory that several nodes hold, as `h`, counts once in the bytes.) Read what the node
+# *receives*, and its *rule*.
 
 # %%
-print(s.run_until("MmBackward*"))
+print(teach.brief(s.run_until("MmBackward*")))
 
 # %% [markdown]
 # It receives `d_logits`; g in the rule stands for it, a for `h`, b for `w2`. So the rule is two of
@@ -182,7 +185,7 @@ print(s.run_until("MmBackward*"))
 # what it *returns*:
 
 # %%
-print(s.step())
+print(teach.brief(s.step()))
 
 # %% [markdown]
 # Both are there, and the node has let go of what it had saved. What happens to `d_w2` next, and
@@ -191,19 +194,22 @@ print(s.step())
 # %%
 lesson.grads_at_relu.ask()
 
-# %%
-print(s.run_until("ReluBackward*"))
+# %% tags=["answer"]
+print(teach.brief(s.run_until("ReluBackward*")))
 
 # %%
 filled = [rec.recording.tensors[leaf].name for leaf in s.frame.grads]
 lesson.grads_at_relu.reveal(" and ".join(sorted(filled)))
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # A leaf is served as soon as its gradient is complete: `w2.grad` was filled before relu's node
-# starts. Here is what relu does:
+# starts.
+
+# %% [markdown]
+# Here is what relu does:
 
 # %%
-print(s.step())
+print(teach.brief(s.step()))
 
 # %% [markdown]
 # *zero of 64* counts the places where z was not above 0. The last product finds that `images` wants
@@ -211,7 +217,7 @@ print(s.step())
 
 # %%
 s.run_until("MmBackward*")
-print(s.step())
+print(teach.brief(s.step()))
 
 # %% [markdown]
 # ### A variable that is used twice
@@ -232,7 +238,7 @@ shared
 # %% [markdown]
 # One product has run backward; in the picture, w says what it waits for.
 
-# %%
+# %% tags=["answer"]
 shared.run_until("MulBackward*")
 shared.step()
 
@@ -242,11 +248,11 @@ received, expected = next(iter(waiting.values()))
 print("w.grad += has", received, "of", expected, "gradients")
 lesson.shared_grads.reveal(expected)
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # PyTorch counts, before backward begins, how many gradients each node will get, and lets it run
 # when all have come. Then w gets the sum: 5 + 3.
 
-# %%
+# %% tags=["answer"]
 shared.run_until(accumulate=True)
 
 # %% [markdown]
@@ -271,7 +277,7 @@ with teach.expect_error(RuntimeError, "through the graph a second time"):
     y.backward()
 lesson.second_backward.reveal("an error")
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # The graph is used up: what the nodes had saved is freed. A new forward makes a new graph.
 
 # %%
@@ -282,8 +288,11 @@ y = w * 3 + w * 5
 y.backward()
 lesson.two_backwards.reveal(f"{w.grad.item():g}")
 
+# %% [markdown] tags=["answer"]
+# Added, from pass to pass.
+
 # %% [markdown]
-# Added, from pass to pass. A step of an optimizer moves w, and leaves `.grad` as it is:
+# A step of an optimizer moves w, and leaves `.grad` as it is:
 
 # %%
 optimizer = torch.optim.SGD([w], lr=0.125)
@@ -300,10 +309,11 @@ lesson.zeroed.ask()
 optimizer.zero_grad()
 lesson.zeroed.reveal(str(w.grad))
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # `None` again, as before the first backward: that takes no memory, and the next gradient is put
 # there instead of added.
-#
+
+# %% [markdown]
 # ### Two ways to say: no gradient here
 #
 # `detach()` gives the same numbers without their history. Take y = u · w with u = 3w, at w = 2, but
@@ -320,11 +330,11 @@ with al.record() as rec:
     y.backward()
 lesson.detached.reveal(int(w.grad))
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # For backward, u is the number 6, however it was made: the gradient of w is 6. With its history it
 # would be 12. In the Stepper, the path through u ends at `detach`:
 
-# %%
+# %% tags=["answer"]
 cut = al.Stepper(rec.recording)
 cut.run_until(accumulate=True)
 cut
@@ -343,9 +353,10 @@ with teach.expect_error(RuntimeError, "does not require grad"):
     y.backward()
 lesson.inside_no_grad.reveal("an error")
 
-# %% [markdown]
+# %% [markdown] tags=["answer"]
 # Nothing was written down, so there is nothing to go back through.
-#
+
+# %% [markdown]
 # ## What you can explain now
 #
 # - A product's gradients are two products with the other factor, transposed; a bias gets the sum

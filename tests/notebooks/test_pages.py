@@ -102,6 +102,65 @@ def test_a_page_says_its_title_and_holds_no_widget_without_a_view(folder):
     assert "widget-view+json" not in text
 
 
+@pytest.mark.parametrize("name", ["index", *(path.stem for path in LESSONS)])
+def test_a_page_says_that_it_is_one(folder, name):
+    text = (folder / f"{name}.html").read_text("utf-8")
+    assert "the Steppers work, the cells don't run. <code>make lab</code> or Binder" in text
+
+
+class Open(HTMLParser):
+    """Collects the text that stands outside every fold."""
+
+    def __init__(self):
+        super().__init__()
+        self.depth, self.text = 0, []
+
+    def handle_starttag(self, tag, attributes):
+        self.depth += tag == "details"
+
+    def handle_endtag(self, tag):
+        self.depth -= tag == "details"
+
+    def handle_data(self, data):
+        if not self.depth:
+            self.text.append(data)
+
+
+@pytest.mark.parametrize("lesson", [path.stem for path in LESSONS])
+def test_no_answer_stands_open(folder, lesson):
+    parser = Open()
+    parser.feed((folder / f"{lesson}.html").read_text("utf-8"))
+    text = "".join(parser.text)
+    assert parser.depth == 0
+    assert "What you can explain now" in text
+    assert not re.findall(r".{40}(?:no guess yet; it is|\breveal\().{20}", text)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("lesson", [path.stem for path in LESSONS])
+def test_all_text_in_columns_is_in_a_font_of_one_width(open_page, folder, lesson, theme):
+    page, _ = open_page(folder / f"{lesson}.html", theme=theme)
+    fonts = page.evaluate(
+        "[...document.querySelectorAll('pre')].map(e => getComputedStyle(e).fontFamily)"
+    )
+    assert len(fonts) > 10
+    assert not [font for font in fonts if not font.endswith("monospace")]
+
+
+@pytest.mark.browser
+def test_a_stepper_in_a_fold_lives_when_it_is_opened(open_page, folder):
+    page, wrong = open_page(folder / "02_backprop_by_hand.html")
+    fold = page.locator("details.al-fold:has(iframe)").last
+    fold.locator("> summary").click()
+    stepper = fold.locator("iframe").content_frame.locator(".al-stepper")
+    stepper.wait_for()
+    assert "Step 8 of 10" in stepper.inner_text()
+    widths = "svgs => svgs.map(svg => svg.getBoundingClientRect().width)"
+    assert max(stepper.locator("svg").evaluate_all(widths)) > 100  # the graph, beside icons
+    assert wrong == []
+
+
 BRIGHTNESS = """selector => {
   const style = getComputedStyle(document.querySelector(selector));
   const green = colour => Number(colour.match(/\\d+/g)[1]);
