@@ -77,7 +77,13 @@ function showPack(model, el, root, pack, end) {
   let isShown = false;
 
   root.append(
-    create("div", { class: "al-head" }, moves.element, timeline.element, status),
+    create(
+      "div",
+      { class: "al-head" },
+      create("div", { class: "al-row al-bar" }, moves.element, tools.element),
+      timeline.element,
+      create("div", { class: "al-row al-bar" }, status, tools.finder),
+    ),
     create(
       "div",
       { class: "al-main" },
@@ -85,7 +91,6 @@ function showPack(model, el, root, pack, end) {
       graph ? graph.element : instead,
       create("div", { class: "al-side" }, inspector.element, code.element),
     ),
-    create("div", { class: "al-foot" }, tools.element),
     grip,
     helpPanel,
   );

@@ -1,5 +1,5 @@
 // @ts-check
-// The rows of tools: moves and play above; run-to, text size, screen and the handle for the height below.
+// The tools: moves and play, text size and screen, run-to and find, and the handle for the height below.
 
 const PLAY_MS = 1000; // between two steps at speed 1x
 const SIZES = [1, 1.15, 1.3, 1.5, 1.75, 2];
@@ -101,7 +101,7 @@ function setDisabled(buttons, off) {
  * @param {View} view
  * @param {Graph | null} graph
  * @param {{reveal: () => void, grow: (by: number) => void, help: () => void, screen: () => void}} does
- * @returns {Part & {focus: () => void}}
+ * @returns {Part & {finder: HTMLElement, focus: () => void}} the tools, and beside the step's words the search
  */
 function buildTools(view, graph, does) {
   const { pack } = view;
@@ -149,12 +149,8 @@ function buildTools(view, graph, does) {
     createButton(view, { icon: "screen", words: "Full screen", does: "Full screen", key: "f" }, does.screen),
   ];
   return {
-    element: create(
-      "div",
-      { class: "al-row al-tools" },
-      create("div", { class: "al-row" }, ...left),
-      create("div", { class: "al-row" }, ...right),
-    ),
+    finder: create("div", { class: "al-row al-finder" }, ...left),
+    element: create("div", { class: "al-row al-tools" }, ...right),
     focus: () => field.select(),
     paint() {
       reveal.hidden = !view.hides;
