@@ -101,7 +101,9 @@ def backward_passes(recording: Recording) -> list[BackwardPass]:
                 run = open_runs.get((event.pass_id, event.node))
                 if run is not None:
                     run.accumulated = event
-            case ProblemSeen(kind="exception", pass_id=pass_id, node=node) if pass_id in passes:
+            case ProblemSeen(kind="exception", pass_id=int(pass_id), node=node) if (
+                pass_id in passes
+            ):
                 passes[pass_id].failed = None if node is None else (step, node)
             case BackwardFinished(pass_id=pass_id, error=error) if pass_id in passes:
                 passes[pass_id].error = error
