@@ -12,10 +12,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Cursor": "replay",
+    "CustomOp": "ops",
     "Recorder": "capture",
     "Recording": "recording",
     "SavedLedger": "recording",
     "Stepper": "show",
+    "custom_op": "ops",
     "device": "doors",
     "gradient_flow": "replay",
     "load_recording": "recording",

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,27 +26,34 @@ from autograd_lab.errors import UnsupportedTorchError
 __all__ = [
     "MODULE_CALL",
     "EngineCall",
+    "KernelNames",
     "autograd_sequence_number",
+    "base_of",
     "batched_or_wrapped",
     "derivatives_file",
     "dispatch_mode_count",
     "engine_function",
     "foreach_norm",
     "forward_class_of",
+    "forward_level",
     "function_modes",
     "functorch_is_active",
     "has_own_dispatch",
     "invisible",
     "is_being_traced",
     "is_traced",
+    "keeps_graph",
+    "kernel_names",
     "leave_function_mode",
     "members_of",
+    "name_nodes",
     "node_name",
     "node_that_made",
     "original_of",
     "registered_node",
     "saved_names",
     "saved_value",
+    "schema_of",
     "sequence_number_of",
     "set_engine_function",
     "unseen",
@@ -131,6 +140,28 @@ _TRACING_TYPES: tuple[type, ...] = (
 _REGISTERED_NODES: Mapping[type, Any] = getattr(
     getattr(torch.utils, "_pytree", None), "SUPPORTED_NODES", {}
 )
+
+schema_of: Callable[[Any], Any] = operator.attrgetter("_schema")
+"""The signature of an op overload, as the dispatcher has it."""
+_need(torch.ops.aten.add.Tensor, "_schema")
+
+base_of: Callable[[torch.Tensor], torch.Tensor | None] = operator.attrgetter("_base")
+"""The tensor that another one is a view of; None for one that is no view."""
+_need(torch.zeros(2).view(2), "_base")
+
+keeps_graph: Callable[[], bool] = _need(torch, "_C._autograd._get_current_graph_task_keep_graph")
+"""Whether the engine call that this thread works for was given retain_graph."""
+
+_NAMES_OF_KERNELS = {
+    "below_autograd": (torch, "_C._AutoDispatchBelowAutograd"),
+    "after_autograd": (torch, "_C._after_autograd_keyset"),
+    "is_transformed": (torch, "_C._are_functorch_transforms_active"),
+    "single_level_function": (torch, "autograd.function._SingleLevelFunction"),
+    "get_single_level": (torch, "_C._functorch.get_single_level_autograd_function_allowed"),
+    "set_single_level": (torch, "_C._functorch.set_single_level_autograd_function_allowed"),
+    "redispatch": (torch.ops.aten.add.Tensor, "redispatch"),
+    "forward_level": (torch.autograd.forward_ad, "_current_level"),
+}
 
 _need(torch, "autograd._engine_run_backward")
 _need(torch, "autograd.graph._engine_run_backward")
@@ -297,6 +328,55 @@ def derivatives_file() -> Path | None:
         if path.exists():
             return path
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelNames:
+    """What an Autograd kernel in Python is made of; `missing` lists what this torch lacks.
+
+    below_autograd         context manager: dispatch goes on below autograd
+    after_autograd         the dispatch keys that come after autograd
+    is_transformed         whether this thread is inside torch.func
+    single_level_function  base of an autograd.Function for one level of torch.func
+    """
+
+    missing: tuple[str, ...]
+    below_autograd: Any = None
+    after_autograd: Any = None
+    is_transformed: Any = None
+    single_level_function: Any = None
+    get_single_level: Any = None
+    set_single_level: Any = None
+
+
+def kernel_names() -> KernelNames:
+    """Probe the names that the kernel engine of custom ops needs; nothing else needs them.
+
+    Where one is missing, ops run on the public API of torch.library alone.
+    """
+    found = {name: _below(owner, path) for name, (owner, path) in _NAMES_OF_KERNELS.items()}
+    missing = tuple(path for name, (_, path) in _NAMES_OF_KERNELS.items() if found[name] is None)
+    return KernelNames(
+        missing, **{name: found[name] for name in found if name in KernelNames.__slots__}
+    )
+
+
+def _below(owner: object, path: str) -> Any:  # noqa: ANN401 (whatever torch has there)
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner
+
+
+def forward_level() -> int:
+    """The level of forward-mode differentiation that this thread is in; -1 outside."""
+    return torch.autograd.forward_ad._current_level
+
+
+def name_nodes(function: type, name: str) -> None:
+    """Give the nodes of an autograd.Function class a name of their own, where torch allows it."""
+    node_class = getattr(function, "_backward_cls", None)
+    if node_class is not None:
+        node_class.__name__ = name
 
 
 def unseen() -> AbstractContextManager[Any]:

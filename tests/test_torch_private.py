@@ -452,6 +452,51 @@ def test_a_type_registered_with_torchs_pytree_is_found_and_another_is_not():
     assert torch_private.registered_node(type("Box", (), {})) is None
 
 
+def test_the_schema_of_an_op_names_its_arguments():
+    schema = torch_private.schema_of(torch.ops.aten.mul.Tensor)
+    assert [one.name for one in schema.arguments] == ["self", "other"]
+
+
+def test_base_of_a_view():
+    base = torch.ones(4)
+    assert torch_private.base_of(base.view(2, 2)) is base
+    assert torch_private.base_of(base) is None
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_keeps_graph_tells_of_retain_graph(kept):
+    seen = []
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(lambda grad: seen.append(torch_private.keeps_graph()))
+    (x * 2).backward(retain_graph=kept)
+    assert seen == [kept]
+
+
+def test_forward_level_is_known_inside_a_dual_level():
+    assert torch_private.forward_level() == -1
+    with torch.autograd.forward_ad.dual_level():
+        assert torch_private.forward_level() == 0
+
+
+def test_kernel_names_are_all_there_or_listed(monkeypatch):
+    names = torch_private.kernel_names()
+    assert isinstance(names, torch_private.KernelNames)
+    assert names.missing == ()
+    assert names.is_transformed() is False
+    monkeypatch.delattr(torch._C, "_after_autograd_keyset")
+    assert torch_private.kernel_names().missing == ("_C._after_autograd_keyset",)
+
+
+def test_name_nodes_names_the_nodes_of_a_function():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    torch_private.name_nodes(Double, "TwiceBackward")
+    assert Double.apply(torch.ones(1, requires_grad=True)).grad_fn.name() == "TwiceBackward"
+
+
 def test_no_public_name_of_the_file_goes_untested():
     source = Path(__file__).read_text(encoding="utf-8")
     assert [name for name in torch_private.__all__ if name not in source] == [UNTESTED]
