@@ -20,7 +20,7 @@ def require_own_outputs(
 
     A view is known by torch's own record; memory shared past it, by `detach` or numpy, is not seen.
     """
-    if isinstance(output, Tensor) and base_of(output) is None:  # the common case, without pairs
+    if type(output) is Tensor and base_of(output) is None:  # the common case, without pairs
         for value in values:
             if value is output or type(value) is list:
                 break

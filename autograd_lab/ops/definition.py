@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import torch
 
@@ -65,6 +65,12 @@ def schema_text(
     parameters = inspect.signature(function).parameters
     _check_parameters(qualname, parameters.values())
     if schema is not None:
+        if mutates_args:
+            raise _wrong(
+                qualname,
+                f"'{qualname}' has a schema in words and mutates_args, too.",
+                "Say in the schema what is written into: '(Tensor x, Tensor(a!) out) -> ()'.",
+            )
         return _from_text(qualname, schema, function)
     return _from_annotations(qualname, function, parameters, mutates_args)
 
@@ -119,6 +125,13 @@ def _from_annotations(
             qualname,
             f"No return type annotation was provided for '{qualname}'.",
             "Write '-> Tensor', or '-> tuple[Tensor, Tensor]' for two outputs.",
+        )
+    returned = annotations["return"]
+    if get_origin(returned) is tuple and len(get_args(returned)) == 1:
+        raise _wrong(
+            qualname,
+            f"The return type of '{qualname}' is a tuple of one.",
+            "Write '-> Tensor', and return the tensor itself.",
         )
     if not isinstance(mutates_args, str):
         mutates_args = tuple(mutates_args)

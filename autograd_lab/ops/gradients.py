@@ -54,7 +54,7 @@ def checked_gradients(gradients: object, metas: InputMetas, site: GradientSite) 
     Raises a GradientError that names the op, the place and the argument; warns where torch would
     cast the dtype.
     """
-    if not isinstance(gradients, Mapping):
+    if type(gradients) is not dict and not isinstance(gradients, Mapping):
         raise_no_dict(gradients, site)
     if gradients.keys() != site.keys:
         raise_keys(gradients, site)

@@ -20,6 +20,7 @@ from .aliases import require_own_outputs
 from .call import OpCall
 from .context import BackwardContext
 from .guard import anchors_of
+from .missing import require_output
 from .nesting import flatten, flatten_as, layout_of, regroup
 from .steps import as_tuple, keep_for_backward, run_backward
 from .tables import OpTables
@@ -54,6 +55,8 @@ def autograd_kernel(tables: OpTables, overload: Any, torch_names: KernelNames) -
         wants_grad = is_grad_enabled() and _has_grad(values)
         if not wants_grad and not (forward_level() >= 0 and _has_tangent(values)):
             output = redispatch(keyset, values)
+            if output is None:
+                require_output(qualname, schema)
             require_own_outputs(qualname, names, values, output)
             if mutated:
                 _count_writes(values[at] for at in mutated)
@@ -107,6 +110,8 @@ def _function_of(tables: OpTables, redispatch: Redispatch, base: type) -> Any:  
         for one in listeners:
             one.custom_op_called(qualname, dict(zip(names, values, strict=True)))
         output = redispatch(call.keyset, values)
+        if output is None:
+            require_output(qualname, tables.schema)
         for one in listeners:
             one.custom_op_returned(qualname, output)
         keep_for_backward(tables, ctx, call, values, output)

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 import torch
 
-from autograd_lab.errors import MissingKernelError
+from autograd_lab.errors import CustomOpError, MissingKernelError
 
 from .nesting import flatten
 from .schema import OpSchema
 
-__all__ = ["fake_without_rule", "kernel_for_no_device"]
+__all__ = ["fake_without_rule", "kernel_for_no_device", "require_output"]
 
 
 def kernel_for_no_device(
@@ -61,3 +61,15 @@ def fake_without_rule(qualname: str, schema: OpSchema) -> Callable[..., Any]:
         raise MissingKernelError(message, op=qualname, device="meta")
 
     return fake
+
+
+def require_output(qualname: str, schema: OpSchema) -> None:
+    """Raise CustomOpError where a kernel returned None, and the schema has outputs."""
+    if not schema.returns:
+        return
+    message = (
+        f"The kernel of '{qualname}' returned None: it lacks a return.\n"
+        f"Its schema is {schema.text}.\n"
+        "Return what the schema says."
+    )
+    raise CustomOpError(message, op=qualname)

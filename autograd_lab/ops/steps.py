@@ -16,7 +16,6 @@ from .aliases import require_own_outputs
 from .call import OpCall
 from .context import BackwardContext, PositionalContext
 from .differentiability import mark_outputs
-from .gradient_faults import GradientSite
 from .gradients import Gradients, checked_gradients, metas_of
 from .guard import guarded, intermediates_among
 from .positional import gradients_by_name
@@ -74,9 +73,7 @@ def run_backward(
     before = versions_of(grads)
     needs_double = torch.is_grad_enabled()
     listeners = observers()
-    site = GradientSite(
-        qualname, registration.place, tables.names, tables.tensor_names, tables.keys
-    )
+    site = tables.site_of(registration)
     if call.attributes is None:
         assert call.spec is not None
         saved = unflatten_tree(call.spec, _unpacked(tables, ctx, call))

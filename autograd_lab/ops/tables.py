@@ -6,7 +6,8 @@ import functools
 from collections import namedtuple
 from typing import Any
 
-from .registrations import Registrations
+from .gradient_faults import GradientSite
+from .registrations import Registration, Registrations
 from .schema import OpSchema
 
 __all__ = ["OpTables"]
@@ -22,6 +23,7 @@ class OpTables:
     """
 
     __slots__ = (
+        "_site",
         "inputs_of",
         "keys",
         "keywords",
@@ -44,5 +46,16 @@ class OpTables:
         self.positional = schema.positional_count
         self.keywords = schema.names[schema.positional_count :]
         self.returns_plain = schema.returns == ("Tensor",)
+        self._site: tuple[Registration, GradientSite] | None = None
         inputs: Any = namedtuple(f"{self.name}_args", schema.names)
         self.inputs_of = functools.partial(tuple.__new__, inputs)  # 3 times as fast as _make
+
+    def site_of(self, backward: Registration) -> GradientSite:
+        """Where a backward's gradients are checked; kept, since it is asked for in every call."""
+        kept = self._site
+        if kept is None or kept[0] is not backward:
+            site = GradientSite(
+                self.qualname, backward.place, self.names, self.tensor_names, self.keys
+            )
+            kept = self._site = backward, site
+        return kept[1]

@@ -20,7 +20,7 @@ __all__ = ["require_unwritten", "versions_of"]
 def versions_of(grads: Sequence[Any]) -> list[Any]:
     """How often each gradient was written; of a list a list, of anything else None."""
     return [
-        _version(one)
+        (None if one.is_inference() else one._version)
         if isinstance(one, Tensor)
         else versions_of(one)
         if type(one) is list
@@ -45,7 +45,3 @@ def require_unwritten(before: list[Any], grads: Sequence[Any], site: GradientSit
         "Compute without writing (grad * 2 in place of grad.mul_(2)), or clone it first."
     )
     raise GradientMutatedError(message, op=site.op, place=site.place, outputs=outputs)
-
-
-def _version(tensor: Tensor) -> int | None:
-    return None if tensor.is_inference() else tensor._version

@@ -172,6 +172,13 @@ def test_d9_one_return_in_parentheses():
     assert op(torch.ones(1)).tolist() == [2.0]
 
 
+def test_d9_a_tuple_of_one_is_told_what_to_write():
+    def scaled(x: Tensor) -> tuple[Tensor]: ...
+
+    with pytest.raises(errors.OpDefinitionError, match="Write '-> Tensor'"):
+        custom_op(fresh("scaled"))(scaled)
+
+
 def writing_op():
     @custom_op(fresh("writes"), mutates_args=("out",))
     def writes(x: Tensor, out: Tensor) -> None:
@@ -216,6 +223,13 @@ def test_1_a_second_derivative_through_an_intermediate_raises():
     assert torch.allclose(first, a.exp())
     with pytest.raises(errors.DoubleBackwardError, match="goes through saved"):
         torch.autograd.grad(first.sum(), a)
+
+
+def test_1_a_second_derivative_through_an_intermediate_raises_under_torch_func_too():
+    op = exp_op(lambda inputs, output: inputs.x.exp())
+    gradient = torch.func.grad(lambda a: op(a).sum())
+    with pytest.raises(errors.DoubleBackwardError):
+        torch.func.grad(lambda a: gradient(a).sum())(torch.ones(3))
 
 
 def test_1_an_output_or_a_constant_is_no_intermediate():
@@ -355,6 +369,19 @@ def test_42_a_schema_with_other_arguments(schema):
 
     with pytest.raises(ValueError, match="Make the signature match the schema"):
         custom_op(fresh("scaled"), schema)(scaled)
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_kernel_that_lacks_a_return(grad):
+    op = scaled_op()
+    op.impl("cpu")(lambda x: None)
+    with torch.set_grad_enabled(grad), pytest.raises(errors.CustomOpError, match="lacks a return"):
+        op(x())
+
+
+def test_mutates_args_beside_a_schema():
+    with pytest.raises(ValueError, match="Say in the schema what is written into"):
+        custom_op(fresh("scaled"), "(Tensor x) -> Tensor", mutates_args=["x"])(_stub())
 
 
 def test_42_annotations_beside_a_schema():
