@@ -88,14 +88,23 @@ def _redispatch(tables: OpTables, overload: Any, torch_names: KernelNames) -> Re
     )
     keywords, positional = tables.keywords, tables.positional
 
+    rests: dict[int, Any] = {}  # an op meets few key sets, and `&` costs 3 times the look-up
+
+    def rest_of(keyset: Any) -> Any:  # noqa: ANN401
+        key = keyset.raw_repr()
+        rest = rests.get(key)
+        if rest is None:
+            rest = rests[key] = keyset & after
+        return rest
+
     def plain(keyset: Any, values: Sequence[Any]) -> Any:  # noqa: ANN401
         with below():
-            return further(keyset & after, *values)
+            return further(rest_of(keyset), *values)
 
     def by_name(keyset: Any, values: Sequence[Any]) -> Any:  # noqa: ANN401
         named = dict(zip(keywords, values[positional:], strict=True))
         with below():
-            return further(keyset & after, *values[:positional], **named)
+            return further(rest_of(keyset), *values[:positional], **named)
 
     return by_name if keywords else plain
 
