@@ -7,6 +7,10 @@ import threading
 
 import pytest
 
+from tests.chromium import browser, open_page
+
+__all__ = ["browser", "open_page"]
+
 
 def state_that_outlives_a_test() -> dict[str, object]:
     """What a test could leave behind, by name; rooms that nobody loaded are not loaded here."""

@@ -132,3 +132,6 @@ arrival = Exercise(
     ],
     explain=_why_not_there,
 )
+
+for _one in (slope, arrival):
+    _one.data()  # drawn now: inside a learner's `with al.record()` it would add steps to count
