@@ -1,6 +1,8 @@
 """Every rule of an exercise: blanks, values, functions, mistakes, data, hints, solutions."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -353,3 +355,15 @@ def test_data_say_themselves_and_are_a_plain_dict():
     data = cube().data()
     assert repr(data) == "your x has shape (3,)"
     assert data == {"x": data["x"]}
+
+
+def test_data_asked_for_inside_a_recording_add_no_step():
+    code = (
+        "import autograd_lab as al\n"
+        "from autograd_lab.teach.exercises import start\n"
+        "with al.record() as rec:\n"
+        "    start.arrival.data(), start.slope.data()\n"
+        "print(len(rec.recording.ops), len(rec.recording.nodes))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0 0\n"
