@@ -251,7 +251,13 @@ def _end_of_last_node(raw: RawOp) -> int:
 
 
 def _names_of(function: Any) -> tuple[str, str]:  # noqa: ANN401 (whatever torch called)
-    """("linear", "torch.nn.functional.linear"); for a property read, the property's name."""
+    """("linear", "torch.nn.functional.linear"); for a property read, the property's name.
+
+    Of an op of the dispatcher ("scale", "torch.ops.lab.scale"), without its overload.
+    """
+    if hasattr(function, "overloadpacket"):
+        namespace, _, name = function.name().partition(".")[0].partition("::")
+        return name, f"torch.ops.{namespace}.{name}"
     name = getattr(function, "__name__", type(function).__name__)
     if name == "__get__":
         name = getattr(getattr(function, "__self__", None), "__name__", name)

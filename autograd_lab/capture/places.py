@@ -36,7 +36,8 @@ __all__ = [
 TORCH = str(Path(torch.__file__).parent) + "/"
 STDLIB = str(Path(sysconfig.get_paths()["stdlib"])) + "/"
 OURS = tuple(
-    str(Path(__file__).parents[1] / name) for name in ("capture/", "doors", "torch_private")
+    str(Path(__file__).parents[1] / name)
+    for name in ("capture/", "doors", "torch_private", "ops/", "pytrees/")
 )
 USER, LIBRARY, OPTIMIZER, INITIALISER, CHECKPOINT = range(5)
 _NUMBERS = itertools.count()

@@ -326,3 +326,19 @@ def test_checkpoint_hands_its_function_the_arguments_after_it():
     linear = rec.recording.ops[0]
     assert rec.recording.tensors[linear.inputs[0]].name == "x"
     assert linear.module == "block.0"
+
+
+def test_a_custom_op_goes_by_its_name_at_the_users_line():
+    @al.custom_op("capture_places::twice")
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.impl_save_for_backward(lambda inputs, output: None)
+    twice.impl_backward()(lambda ctx, saved, grad: {"x": grad * 2})
+    x = torch.ones(3, requires_grad=True)
+    with al.record() as rec:
+        twice(x).sum().backward()
+    op = rec.recording.ops[0]
+    assert (op.name, op.qualname) == ("twice", "torch.ops.capture_places.twice")
+    assert op.source.text == "twice(x).sum().backward()"
+    assert rec.recording.tensors[op.inputs[0]].name == "x"
