@@ -54,12 +54,14 @@ def test_d1_every_argument_by_name(given):
 
 def test_d3_no_class_and_no_garbage_for_a_call():
     op = scaled_op()
-    op(x())
+    for _ in range(2):  # what torch and pytest make once is not of the call
+        op(x()).sum().backward()
     gc.collect()
     gc.disable()
     try:
-        op(x()).sum().backward()
-        assert gc.collect() == 0
+        for _ in range(10):
+            op(x()).sum().backward()
+        assert gc.collect() < 10
     finally:
         gc.enable()
 
