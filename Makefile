@@ -34,6 +34,8 @@ lint: .venv/ready-dev
 
 bench: .venv/ready-bench
 	.venv/bin/python -m benchmarks
+	.venv/bin/python -m benchmarks.pytrees
+	.venv/bin/python -m benchmarks.custom_op
 	.venv/bin/python -m benchmarks.stepper_in_lab
 
 notebooks: .venv/ready-test
