@@ -7,20 +7,20 @@ custom_op and, where it is importable, torch's reference module.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib
 import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from autograd_lab.ops import custom_op
+
+from .measure import options_of
 
 MODES = ("no_grad forward", "grad forward", "forward + backward")
 TARGETS = {"ours, flat tuple": (1.3, 2.2, 1.7), "ours, dict": (1.3, 2.4, 1.8)}
@@ -49,12 +49,7 @@ class Product(torch.autograd.Function):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, and store the same as JSON where asked to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.custom_op", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21, help="default: %(default)s")
-    parser.add_argument("--out", type=Path, help="a JSON file for the same figures")
-    options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error(f"--rounds {options.rounds} measures nothing: give 1 or more")
+    options = options_of("benchmarks.custom_op", __doc__, 21, arguments)
     torch.set_num_threads(1)
     calls = _calls()
     gc.freeze()  # collecting then looks at what the calls made alone

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from torch.profiler import ProfilerActivity, profile
 
-__all__ = ["median_times", "peak_nbytes"]
+__all__ = ["median_times", "options_of", "peak_nbytes"]
+
+
+def options_of(
+    program: str, about: str | None, rounds: int, arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """Read `--rounds` and `--out` of a benchmark; what is wrong ends it with words."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=about)
+    parser.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
+    parser.add_argument("--out", type=Path, help="a JSON file for the same figures")
+    options = parser.parse_args(arguments)
+    if options.rounds < 1:
+        parser.error(f"--rounds {options.rounds} measures nothing: give 1 or more")
+    return options
 
 
 def median_times(

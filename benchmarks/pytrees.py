@@ -6,7 +6,6 @@ interleaved run: thread CPU time on one ctx without an engine, medians over roun
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import statistics
@@ -15,12 +14,13 @@ import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from autograd_lab.pytrees import save_pytree_for_backward, unpack_saved
+
+from .measure import options_of
 
 TARGETS = {"flat tuple": 0.1, "nested dict": 0.4}
 CALLS = 300
@@ -48,12 +48,7 @@ Way = tuple[Callable[[Any, Any], None], Callable[[Any], Any]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, and store the same as JSON where asked to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pytrees", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=51, help="default: %(default)s")
-    parser.add_argument("--out", type=Path, help="a JSON file for the same figures")
-    options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error(f"--rounds {options.rounds} measures nothing: give 1 or more")
+    options = options_of("benchmarks.pytrees", __doc__, 51, arguments)
     torch.set_num_threads(1)
     reference = _reference()
     ways: dict[str, Way] = {"ours": (save_pytree_for_backward, unpack_saved)}

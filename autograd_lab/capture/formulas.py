@@ -26,9 +26,11 @@ RULES = {
     "BmmBackward": "da = g @ b.mT, db = a.mT @ g",
     "CatBackward": "each input gets its own part of g",
     "CloneBackward": "dx = g",
+    "ConvolutionBackward": "dx = g spread back through w, dw = x correlated with g, db = sum(g)",
     "CosBackward": "dx = -g * sin(x)",
     "DivBackward": "da = g / b, db = -g * a / b**2",
     "DotBackward": "da = g * b, db = g * a",
+    "EmbeddingBackward": "each row of w gets the sum of g over the places that looked it up",
     "ExpBackward": "dx = g * exp(x)",
     "ExpandBackward": "dx = g summed over the expanded dimensions",
     "GeluBackward": "dx = g * (Phi(x) + x * phi(x))",
@@ -37,10 +39,19 @@ RULES = {
     "LogSoftmaxBackward": "dx = g - softmax(x) * sum(g)",
     "MaskedFillBackward": "dx = g, and 0 where the mask filled",
     "MaxBackward": "dx = g at the maximum, 0 elsewhere",
+    "MaxPool2DWithIndicesBackward": "dx = g at the maximum of each window, 0 elsewhere",
     "MeanBackward": "dx = g / n, for each of the n elements",
     "MmBackward": "da = g @ b.T, db = a.T @ g",
     "MulBackward": "da = g * b, db = g * a",
     "MvBackward": "dA = outer(g, v), dv = A.T @ g",
+    "NativeBatchNormBackward": (
+        "dweight = sum(g * n), dbias = sum(g), dx = (h - mean(h) - n * mean(h * n)) / std "
+        "for each channel in training; h = g * weight, n = x normalized"
+    ),
+    "NativeLayerNormBackward": (
+        "dweight = sum(g * n), dbias = sum(g), dx = (h - mean(h) - n * mean(h * n)) / std "
+        "for each row; h = g * weight, n = x normalized"
+    ),
     "NegBackward": "dx = -g",
     "NllLossBackward": "dx = -g / n at the target's class, 0 elsewhere",
     "PermuteBackward": VIEW,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import AutogradLabError, file_label, lines_of_the_user
+from .base import AutogradLabError, file_label, is_cell, lines_of_the_user
 from .machine import (
     DeviceError,
     UnsupportedTorchError,
@@ -93,5 +93,6 @@ __all__ = [
     "UnwantedGradientError",
     "UserFunctionError",
     "file_label",
+    "is_cell",
     "lines_of_the_user",
 ]

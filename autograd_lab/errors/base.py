@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import ClassVar
 
-__all__ = ["AutogradLabError", "file_label", "lines_of_the_user"]
+__all__ = ["AutogradLabError", "file_label", "is_cell", "lines_of_the_user"]
 
 _WIDTH = 72  # what fits beside an open file browser in a window of 1024 px
 _MOST_LINES = 4
@@ -72,7 +72,7 @@ def file_label(file: str) -> str:
         number = getattr(shell.compile, "_filename_map", {}).get(file)
         if number is not None:
             return f"In[{number}]"
-        if Path(file).parent.name.startswith("ipykernel_"):
+        if is_cell(file):
             return "In[?]"
     path = Path(file)
     try:
@@ -83,8 +83,14 @@ def file_label(file: str) -> str:
         return "/".join(parts[inside:])
 
 
+def is_cell(file: str) -> bool:
+    """Whether a code object's file is a notebook cell: its name passes with the kernel."""
+    path = Path(file)
+    return path.parent.name.startswith("ipykernel_") or path.name.startswith("<ipython-input")
+
+
 def _place(seen: traceback.FrameSummary) -> str:
     """`line 2` of a notebook cell, `train.py:14` of a file."""
-    file = Path(seen.filename)
-    is_cell = file.parent.name.startswith("ipykernel_") or file.name.startswith("<ipython-input")
-    return f"line {seen.lineno}" if is_cell else f"{file.name}:{seen.lineno}"
+    if is_cell(seen.filename):
+        return f"line {seen.lineno}"
+    return f"{Path(seen.filename).name}:{seen.lineno}"

@@ -155,9 +155,7 @@ class CustomOp:
 
     def impl_backward(
         self,
-        function: Function | None = None,
-        *,
-        output_differentiability: list[bool] | None = None,
+        output_differentiability: list[bool] | Function | None = None,
     ) -> Any:  # noqa: ANN401
         """Register `(ctx, saved, *grads) -> {argument: gradient}`, a key for each tensor argument.
 
@@ -165,9 +163,13 @@ class CustomOp:
         saved  what the save function returned
         grads  one for each output; of a list a list; zeros for one that was not used
         output_differentiability  one bool for each output; False: it has no derivative
+
+        `@op.impl_backward` without parentheses is taken, too.
         """
+        bare = output_differentiability if callable(output_differentiability) else None
+        wanted = None if bare is not None else output_differentiability
         count = len(self.schema.returns)
-        differentiability = read_differentiability(output_differentiability, count, self.qualname)
+        differentiability = read_differentiability(wanted, count, self.qualname)
 
         def register_backward(function: Function) -> Function:
             self._require_fit()
@@ -175,7 +177,7 @@ class CustomOp:
             self._tables.registered.set_backward(registration, differentiability)
             return function
 
-        return register_backward if function is None else register_backward(function)
+        return register_backward if bare is None else register_backward(bare)
 
     def register_autograd(
         self, backward: Function, *, setup_context: Function | None = None

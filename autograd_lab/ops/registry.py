@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from autograd_lab.errors import OpDefinitionError, OpRedefinedWarning, file_label
+from autograd_lab.errors import OpDefinitionError, OpRedefinedWarning, file_label, is_cell
 
 __all__ = ["make_room", "op_named", "register", "require_free"]
 
@@ -70,7 +69,4 @@ def register(op: Any) -> None:  # noqa: ANN401
 
 def _home(file: str) -> str:
     """What people would call one place: a file, or the notebook whose cells have passing names."""
-    path = Path(file)
-    if path.parent.name.startswith("ipykernel_") or path.name.startswith("<ipython-input"):
-        return "notebook"
-    return file
+    return "notebook" if is_cell(file) else file

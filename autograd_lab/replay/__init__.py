@@ -7,8 +7,9 @@ from .flow import FlowFinding, FlowRow, GradientFlow, ParameterRow, gradient_flo
 from .frame import Frame, SavedAlive, frame_at, whole_number
 from .given import require_recording
 from .insides import GraphView, layout_views
-from .layout import GraphLayout, Lane, PlacedEdge, PlacedNode, collector_paused, layout_graph
+from .layout import collector_paused, layout_graph
 from .match import known_modules, known_names, module_of, names_of_node, names_of_op
+from .placed import GraphLayout, Lane, PlacedEdge, PlacedNode
 
 __all__ = [
     "Cursor",

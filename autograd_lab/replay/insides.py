@@ -10,7 +10,8 @@ from autograd_lab.recording import Recording
 from .boxes import boxes_of
 from .cells import Cell, CellGraph, cells_of
 from .folding import Folded, fold
-from .layout import GraphLayout, collector_paused, drawn
+from .layout import collector_paused, drawn
+from .placed import GraphLayout
 
 __all__ = ["GraphView", "layout_views"]
 

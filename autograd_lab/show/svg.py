@@ -146,15 +146,18 @@ def _turns(layout: GraphLayout, words: BoxWords, state: BoxState) -> list[str]:
         loss, root = turn.loss, turn.root
         y = max(loss.y + loss.height if loss else 0.0, root.y + root.height)
         x1 = root.x + root.width / 2
+        has_begun = turn.start.pass_id in state.started_passes
+        gradient = html.escape(turn.gradient) if has_begun else ""
         if loss is None or y < layout.height - 60:
             parts.append(
                 f'<text class="r c" x="{x1:.1f}" y="{root.y + root.height + 16:.1f}">'
-                f"{html.escape(turn.gradient)}</text>"
+                f"{gradient}</text>"
             )
             continue
+        is_known = state.status(loss) in (Status.DONE, Status.NOW)
+        value = html.escape(turn.loss_words) if is_known else ""
         x0 = loss.x + loss.width / 2
         low = y + 20
-        has_begun = turn.start.pass_id in state.started_passes
         kind, head = ("e r", "hr") if has_begun else ("e later", "hl")
         parts.append(
             f'<path class="{kind}" marker-end="url(#al-{head})"'
@@ -162,8 +165,8 @@ def _turns(layout: GraphLayout, words: BoxWords, state: BoxState) -> list[str]:
             f"V{low - 10:.1f}Q{x0:.1f} {low:.1f} {x0 + 10:.1f} {low:.1f}H{x1 - 10:.1f}"
             f'Q{x1:.1f} {low:.1f} {x1:.1f} {low - 10:.1f}V{root.y + root.height + 2:.1f}"/>'
             f'<text class="c" x="{x1 if turn.is_again else (x0 + x1) / 2:.1f}" y="{low + 17:.1f}">'
-            f"{html.escape(f'{turn.loss_words} · ' if turn.loss_words else '')}"
-            f'<tspan class="r">{html.escape(turn.gradient)}</tspan></text>'
+            f"{value}{' · ' if value and gradient else ''}"
+            f'<tspan class="r">{gradient}</tspan></text>'
         )
     return parts
 

@@ -259,6 +259,22 @@ def test_a_line_says_how_often_it_is_gone_and_is_solid_once_it_was(scalar):
     expect(times.last).to_have_class("al-times al-b")
 
 
+def test_what_a_pass_starts_from_is_told_once_it_is_known(scalar):
+    words = scalar.locator(".al-turn")
+    told = {1: "", 2: "y = 12", 3: "y = 12 · gradient starts at 1"}
+    for reached, text in told.items():
+        scalar.evaluate("step => model.set('step', step)", reached)
+        expect(words).to_have_text(text)
+
+
+def test_text_that_can_not_get_smaller_or_larger_says_so(scalar):
+    smaller, larger = button(scalar, "Smaller text"), button(scalar, "Larger text")
+    expect(smaller).to_have_attribute("aria-disabled", "true")
+    press(scalar, *"+" * 9)
+    expect(larger).to_have_attribute("aria-disabled", "true")
+    expect(smaller).not_to_have_attribute("aria-disabled", "true")
+
+
 def test_a_node_with_all_its_gradients_is_ready(scalar):
     scalar.evaluate("() => model.set('step', 6)")
     box = scalar.locator(".al-box", has_text="x.grad")

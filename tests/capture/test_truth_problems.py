@@ -493,6 +493,11 @@ RULES = {
     "ExpandBackward0": "expanded",
     "UnsafeViewBackward0": "view",
     "AliasBackward0": "view",
+    "ConvolutionBackward0": "spread back through w",
+    "MaxPool2DWithIndicesBackward0": "maximum of each window",
+    "NativeBatchNormBackward0": "(h - mean(h) - n * mean(h * n)) / std",
+    "NativeLayerNormBackward0": "(h - mean(h) - n * mean(h * n)) / std",
+    "EmbeddingBackward0": "sum of g",
 }
 
 
@@ -559,3 +564,26 @@ def test_an_exception_in_a_custom_backward_names_the_line_that_raised():
     assert found.source.text.strip() == "return g.no_such_method()"
     assert found.source.place in found.text
     assert "BrokenBackward" in found.text
+
+
+@pytest.mark.parametrize(
+    ("norm", "over"),
+    [
+        (lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True, eps=1e-12), 0),
+        (lambda x, w, b: F.layer_norm(x, (x.shape[1],), w, b, eps=1e-12), 1),
+    ],
+    ids=["batch", "layer"],
+)
+def test_the_plain_rule_of_a_norm_gives_torchs_gradients(norm, over):
+    torch.manual_seed(0)
+    x = torch.randn(5, 3, dtype=torch.double, requires_grad=True)
+    w, b = (torch.randn(3, dtype=torch.double, requires_grad=True) for _ in range(2))
+    y = norm(x, w, b)
+    g = torch.randn_like(y)
+    dx, dweight, dbias = torch.autograd.grad(y, (x, w, b), g)
+    data = x.detach()
+    std = data.var(over, keepdim=True, unbiased=False).sqrt()
+    n, h = (data - data.mean(over, keepdim=True)) / std, g * w.detach()
+    rule = (h - h.mean(over, keepdim=True) - n * (h * n).mean(over, keepdim=True)) / std
+    torch.testing.assert_close(dx, rule)
+    torch.testing.assert_close((dweight, dbias), ((g * n).sum(0), g.sum(0)))

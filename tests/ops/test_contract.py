@@ -39,8 +39,10 @@ class Reference:
     def impl_save_for_backward(self, function):
         return reference.impl_save_for_backward(self.qualname)(function)
 
-    def impl_backward(self, function, output_differentiability=None):
-        return reference.impl_backward(self.qualname, output_differentiability)(function)
+    def impl_backward(self, output_differentiability=None):
+        if callable(output_differentiability):
+            return reference.impl_backward(self.qualname)(output_differentiability)
+        return reference.impl_backward(self.qualname, output_differentiability)
 
 
 def ours(qualname, schema):
@@ -274,8 +276,8 @@ def test_row_23_a_list_of_numbers_without_a_list_of_tensors(make):
 def test_row_25_output_differentiability(make):
     op = make("(Tensor x) -> (Tensor, Tensor, Tensor[])", lambda x: (x * 2, x * 3, [x * 4, x * 5]))
     op.impl_save_for_backward(save_nothing)
-    op.impl_backward(
-        lambda ctx, saved, g, h, many: {"x": g}, output_differentiability=[True, False, False]
+    op.impl_backward(output_differentiability=[True, False, False])(
+        lambda ctx, saved, g, h, many: {"x": g}
     )
     a, b, many = op(x())
     assert [one.requires_grad for one in (a, b, *many)] == [True, False, False, False]
@@ -284,7 +286,7 @@ def test_row_25_output_differentiability(make):
 def test_row_26_true_for_an_output_that_is_no_tensor(make):
     op = make("(Tensor x) -> (Tensor, int)", lambda x: (x * 2, 3))
     op.impl_save_for_backward(save_nothing)
-    op.impl_backward(lambda ctx, saved, g, n: {"x": g}, output_differentiability=[True, True])
+    op.impl_backward([True, True])(lambda ctx, saved, g, n: {"x": g})
     told = r"output_differentiability=\[True, True\].*type .*int.* that is not a Tensor"
     with pytest.raises(RuntimeError, match=told):
         op(x())
@@ -295,7 +297,7 @@ def test_rows_27_53_wrong_output_differentiability(make, wrong):
     with pytest.raises(
         RuntimeError, match="expected output_differentiability to be a list of bools"
     ):
-        make().impl_backward(lambda ctx, saved, g: {}, output_differentiability=wrong)
+        make().impl_backward(wrong)(lambda ctx, saved, g: {})
 
 
 def test_row_28_hooks_see_every_saved_tensor(make):

@@ -58,10 +58,10 @@ def test_another_file_is_warned_of_with_both_places():
 
 def test_two_cells_of_a_notebook_are_one_place():
     name = fresh("again")
-    define(name, 2.0, "/tmp/ipykernel_17/111.py")
+    define(name, 2.0, "ipykernel_17/111.py")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        define(name, 3.0, "/tmp/ipykernel_17/222.py")
+        define(name, 3.0, "ipykernel_17/222.py")
 
 
 def test_a_name_of_another_library_is_refused():

@@ -52,6 +52,15 @@ def test_lines_are_gone_when_a_call_has_taken_and_a_node_has_sent():
     assert [gone(step) for step in (0, 1, 2, 6, 7)] == [(0, 0), (1, 0), (3, 0), (3, 3), (3, 4)]
 
 
+def test_what_a_pass_starts_from_is_told_once_it_is_known():
+    def told(step):
+        shown = words(drawn(recordings.scalar(), step=step))
+        return next((one for one in shown if "gradient starts" in one or "y = 12" in one), "")
+
+    assert told(1) == ""
+    assert told(3) == "y = 12 · gradient starts at 1"
+
+
 def test_a_node_with_all_its_gradients_is_ready_not_waiting():
     root = drawn(recordings.scalar(), step=7)
     classes = [group.get("class") for group in root.iter(f"{NAMESPACE}g")]

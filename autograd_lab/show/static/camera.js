@@ -119,6 +119,7 @@ function createCamera(view, scroller, sheet, svg, moved) {
         sheet.offsetLeft,
         aim?.left ?? scroller.scrollLeft,
         scroller.clientWidth,
+        true,
       );
       const top = aimed(
         boxes.map((box) => [box.y, box.y + box.h]),
@@ -151,9 +152,11 @@ function createCamera(view, scroller, sheet, svg, moved) {
 
   /**
    * Where to scroll along one axis: nowhere while the first span is well in sight.
+   * Across it goes no further than it has to: the other lane stays in sight.
    * @param {number[][]} spans @param {number} before @param {number} shift @param {number} now @param {number} room
+   * @param {boolean} [isNearest]
    */
-  function aimed(spans, before, shift, now, room) {
+  function aimed(spans, before, shift, now, room, isNearest = false) {
     let [low, high] = spans[0].map((at) => (at + before) * zoom + shift);
     for (const span of spans.slice(1)) {
       const [least, most] = [
@@ -163,7 +166,9 @@ function createCamera(view, scroller, sheet, svg, moved) {
       if (most - least < room - 60) [low, high] = [least, most];
     }
     const rim = Math.min(room * 0.18, (room - (high - low)) / 2);
-    return low - now >= rim && high - now <= room - rim ? now : (low + high - room) / 2;
+    if (low - now >= rim && high - now <= room - rim) return now;
+    if (!isNearest) return (low + high - room) / 2;
+    return low - now < rim ? low - rim : high - room + rim;
   }
 }
 

@@ -249,14 +249,16 @@ function drawTurn(drawing, turn) {
   return { turn, path: createSvg("path", { d }), text: createSvg("text", { x: turn.again ? x1 : (x0 + x1) / 2, y: low + 17 }) };
 }
 
-/** @param {View} view @param {Scene} scene */
-function paintTurns(view, scene) {
+/** What a pass starts from is told once it is known. @param {View} view @param {Drawing} drawing @param {Scene} scene */
+function paintTurns(view, drawing, scene) {
   for (const { turn, path, text } of scene.turns) {
     const isOpen = (view.index.starts.get(turn.pass) ?? Infinity) <= view.step;
     const kind = isOpen ? "b" : "later";
     path?.setAttribute("class", `al-edge al-${kind}`);
     path?.setAttribute("marker-end", `url(#al-head-${kind}-${view.id})`);
-    const words = [turn.loss, turn.gradient].filter(Boolean).join(" · ");
+    const from = turn.from < 0 ? null : drawing.boxes[turn.from];
+    const isKnown = from !== null && /^(now|done)$/.test(tellCalls(view, from, view.step).status);
+    const words = [isKnown && turn.loss, isOpen && turn.gradient].filter(Boolean).join(" · ");
     text.setAttribute("class", `al-turn al-${kind}`);
     setText(text, view.hidden ? valueLine(view, masked(words)) : words);
   }

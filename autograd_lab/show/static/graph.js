@@ -101,7 +101,7 @@ function buildGraph(view) {
     }
     followed = at;
     refresh();
-    paintTurns(view, scene);
+    paintTurns(view, drawing(), scene);
     paintCrumbs(at);
   }
 

@@ -79,7 +79,9 @@ function nearest(wanted, names) {
     const found = names.filter((name) => name.toLowerCase().includes(text.slice(0, length)));
     if (found.length) return ` Nearest names: ${found.slice(0, 5).join(", ")}.`;
   }
-  const some = names.filter((name) => name && !/[.:]/.test(name)).slice(0, 9);
+  const isInner = (/** @type {string} */ name) => Number(/Backward\d*$|^AccumulateGrad$/.test(name));
+  const plain = names.filter((name) => name && !/[.:]/.test(name));
+  const some = plain.sort((one, other) => isInner(one) - isInner(other)).slice(0, 9); // variables and calls first
   return some.length ? ` Names here: ${some.join(", ")}.` : "";
 }
 

@@ -153,6 +153,8 @@ function buildTools(view, graph, does) {
     element: create("div", { class: "al-row al-tools" }, ...right),
     focus: () => field.select(),
     paint() {
+      setDisabled([smaller], view.size <= SIZES[0]);
+      setDisabled([larger], view.size >= SIZES[SIZES.length - 1]);
       reveal.hidden = !view.hides;
       setText(reveal.lastElementChild ?? reveal, view.hidden ? "Reveal" : "Hide values");
     },
