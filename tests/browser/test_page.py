@@ -159,6 +159,7 @@ def test_paper_is_always_light(open_page, pages):
 def test_axe_finds_nothing(open_page, pages, name, theme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page, _ = open_page(pages[name], theme=theme)
+    page.wait_for_selector("[data-painted]", state="attached")
     found = axe.run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 

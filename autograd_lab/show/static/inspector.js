@@ -20,7 +20,7 @@ const IN_SYMBOLS = new Set(["rule", "torch"]); // their numbers are no values of
 /** @param {View} view @returns {Part & {recolour: () => void}} */
 function buildInspector(view) {
   const { pack } = view;
-  const title = create("div", { class: "al-title", role: "heading", "aria-level": 3 });
+  const title = create("div", { class: "al-title", role: "heading", "aria-level": 3 }, "Before anything");
   const body = create("div", { class: "al-panels" });
   const element = create(
     "section",
